@@ -154,11 +154,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "a table of attempts",
     ),
     (
-        "crates/hermetic/src/commands/status.rs",
-        "as_text",
-        "a page of lines as they are shown",
-    ),
-    (
         "crates/memory/src/skills/draft.rs",
         "change",
         "one arm for each act",

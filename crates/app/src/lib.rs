@@ -21,6 +21,7 @@ mod egress;
 mod facts;
 mod failure;
 mod gateway;
+mod home_channels;
 mod installation;
 mod installed_agents;
 mod keyboard;

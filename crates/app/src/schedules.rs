@@ -7,10 +7,10 @@ use std::path::Path;
 use hermetic_config::Config;
 use hermetic_gateway::ScheduleSettings;
 use hermetic_store::JobBounds;
-use hermetic_types::{ChatId, ChatKind, ChatPlace, Platform};
 use jiff::tz::TimeZone;
 
 use crate::AppFailure;
+use crate::home_channels::home_channels;
 
 /// What scheduled work may take. A time zone that nobody knows is refused: jobs would run at other times than
 /// they were meant for.
@@ -25,12 +25,6 @@ pub fn schedules(config: &Config) -> Result<ScheduleSettings, AppFailure> {
         })?,
         None => TimeZone::system(),
     };
-    let platforms = config.platforms().all().into_iter();
-    let home_channels = platforms.filter_map(|platform| {
-        let name: Platform = platform.name.parse().ok()?;
-        let chat = ChatId::new(platform.home_channel.clone()?).ok()?;
-        Some((name, home_channel(name, chat)))
-    });
     Ok(ScheduleSettings {
         zone,
         bounds: JobBounds {
@@ -41,7 +35,7 @@ pub fn schedules(config: &Config) -> Result<ScheduleSettings, AppFailure> {
         shortest_interval: wanted.shortest_interval,
         longest_run: wanted.longest_run,
         wrap_response: wanted.wrap_response,
-        home_channels: home_channels.collect(),
+        home_channels: home_channels(config),
     })
 }
 
@@ -70,20 +64,6 @@ fn named_zone(name: &str) -> Option<TimeZone> {
         }
     }
     TimeZone::posix(name).ok()
-}
-
-/// Only where it is matters to whoever sends; on Telegram groups have negative numbers.
-fn home_channel(platform: Platform, chat: ChatId) -> ChatPlace {
-    let is_private = platform == Platform::Telegram && !chat.as_str().starts_with('-');
-    ChatPlace {
-        kind: if is_private {
-            ChatKind::Dm
-        } else {
-            ChatKind::Group
-        },
-        chat,
-        thread: None,
-    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub struct Capabilities {
     /// How long "is typing" stays after one call; `None` if it cannot be shown.
     pub typing: Option<Duration>,
     pub redelivery: Redelivery,
+    pub missed: MissedMessages,
     /// For how long a second send with the same [`SendKey`](crate::SendKey) makes no second message;
     /// `None` if keys are ignored.
     pub send_keys: Option<Duration>,
@@ -33,6 +34,7 @@ pub struct Capabilities {
     /// before what.
     pub ordered_messages: bool,
     pub replies: ReplyRule,
+    pub unasked: UnaskedMessages,
 }
 
 /// The length of a message, in the unit that the platform counts.
@@ -56,6 +58,15 @@ pub struct ButtonLimits {
     pub most: usize,
     /// Bytes of data that come back with a press.
     pub data_bytes: usize,
+    pub shown: ChoiceShape,
+}
+
+/// What people answer a question with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceShape {
+    Buttons,
+    /// Emoji under the question, each of which it explains.
+    Reactions,
 }
 
 /// Whether an event comes again by itself while its receipt is not signed.
@@ -66,6 +77,27 @@ pub enum Redelivery {
     /// Only while we are connected. What happened meanwhile has to be swept from the history.
     WhileConnected,
     /// Never: the adapter sweeps, or it is lost.
+    Never,
+}
+
+/// What becomes of messages that people write while the gateway is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissedMessages {
+    /// The platform hands them over later.
+    Repeated,
+    /// The adapter reads them from the history.
+    Read,
+    /// A program beside the gateway keeps them, under this condition.
+    Kept(&'static str),
+    Lost,
+}
+
+/// When a message may be sent that answers nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaskedMessages {
+    AnyTime,
+    /// So long after the person wrote last; later only in words that the platform has approved before.
+    After(Duration),
     Never,
 }
 

@@ -10,6 +10,7 @@ mod sending;
 
 pub use candidate::{ChatCandidate, SendFate, StandIn};
 pub use receiving::{
+    a_changed_and_a_deleted_message_are_told, a_lost_connection_comes_back,
     a_press_comes_back_with_its_data, a_stored_event_does_not_come_again,
     an_event_comes_again_until_it_is_stored, listening_ends_when_it_is_asked_to,
     two_accounts_are_told_apart, what_is_no_event_holds_up_nothing,
@@ -37,6 +38,8 @@ macro_rules! conformance {
             a_stored_event_does_not_come_again
             what_is_no_event_holds_up_nothing
             a_press_comes_back_with_its_data
+            a_changed_and_a_deleted_message_are_told
+            a_lost_connection_comes_back
             listening_ends_when_it_is_asked_to
             a_long_text_leaves_in_parts_that_fit
             an_empty_text_is_not_sent

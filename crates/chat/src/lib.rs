@@ -34,7 +34,8 @@ pub use adapter_state::{
 };
 pub use backoff::Backoff;
 pub use capabilities::{
-    ButtonLimits, Capabilities, Redelivery, ReplyRule, ReportedChanges, TextLimit, TextUnit,
+    ButtonLimits, Capabilities, ChoiceShape, MissedMessages, Redelivery, ReplyRule,
+    ReportedChanges, TextLimit, TextUnit, UnaskedMessages,
 };
 pub use check::{AccountCheck, AccountShortcoming, CheckError};
 pub use download::{DOWNLOAD_STALL, bounded_download};

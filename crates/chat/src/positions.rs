@@ -25,6 +25,8 @@ pub type Position = u64;
 pub const MOST_CHANNELS: usize = 10_000;
 /// Channels of strangers that are known as such.
 const MOST_UNWELCOME: usize = 1000;
+/// Events between others after which a position is written: a sweep reads so many more at the most.
+const PASSED_IN_A_ROW: u32 = 20;
 
 /// What the keys of positions begin with.
 const PREFIX: &str = "position:";
@@ -52,6 +54,10 @@ struct ChannelPosition {
     stored: Option<Position>,
     /// Events behind it that were handed out, and whether each is stored.
     handed_out: BTreeMap<Position, bool>,
+    /// The last event that was not for us.
+    passed: Option<Position>,
+    /// How many of them there were since the position was written.
+    passed_in_a_row: u32,
     /// Somebody spoke here who may, or did before this process began.
     welcome: bool,
     /// It has a row.
@@ -160,6 +166,36 @@ impl ChannelPositions {
         Ok(())
     }
 
+    /// Moves a channel's position past an event that was not for us, or a sweep would read all of what
+    /// others said between each other. Such events come in order. Where nobody speaks to us nothing is
+    /// known, and that stays so. Written now and then: a sweep that begins a little too early finds what
+    /// it knows.
+    pub async fn pass_over(&self, chat: &ChatId, at: Position) -> Result<(), AdapterStateError> {
+        let moved = {
+            let mut channels = self.lock();
+            let has_gap = channels.has_gap;
+            let Some(channel) = channels.by_id.get_mut(chat) else {
+                return Ok(());
+            };
+            channel.passed = channel.passed.max(Some(at));
+            let moved = if has_gap { None } else { channel.advance() };
+            channel.passed_in_a_row += 1;
+            let is_due = channel.kept && channel.passed_in_a_row >= PASSED_IN_A_ROW;
+            moved
+                .filter(|_| is_due)
+                .inspect(|_| channel.passed_in_a_row = 0)
+        };
+        match moved {
+            Some(position) => self.save(chat, position, SaveDurability::Soon).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this channel has a position.
+    pub fn knows(&self, chat: &ChatId) -> bool {
+        self.lock().by_id.contains_key(chat)
+    }
+
     /// Waits for the receipt and moves the channel's position, if that is possible. Whether the event is
     /// stored; one that is not holds the position until a sweep brings it again.
     pub async fn settle(
@@ -265,6 +301,13 @@ impl ChannelPosition {
         while let Some(first) = self.handed_out.first_entry().filter(|first| *first.get()) {
             self.stored = Some(first.remove_entry().0);
         }
+        // What was passed over counts as far as nothing before it is open.
+        let open = self.handed_out.first_key_value();
+        let passed = match open {
+            Some((open, _)) => self.passed.map(|passed| passed.min(open.saturating_sub(1))),
+            None => self.passed,
+        };
+        self.stored = self.stored.max(passed.filter(|_| self.stored.is_some()));
         self.stored.filter(|stored| Some(*stored) != before)
     }
 }
@@ -310,6 +353,38 @@ mod tests {
         }
         next.end_sweep().await.unwrap();
         assert_eq!(next.begin_sweep(), at(13));
+    }
+
+    #[tokio::test]
+    async fn chatter_moves_the_position_of_a_known_channel_and_of_no_other() {
+        let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
+        let positions = ChannelPositions::load(Arc::clone(&state)).await.unwrap();
+        positions.end_sweep().await.unwrap();
+        speaks(&positions, 1, 10, Signature::Stored).await;
+        let chat = ChatId::from(1);
+        for at in 11..=110 {
+            positions.pass_over(&chat, at).await.unwrap();
+            positions.pass_over(&ChatId::from(2), at).await.unwrap();
+        }
+        assert!(!positions.knows(&ChatId::from(2)));
+        assert_eq!(positions.begin_sweep(), [(chat.clone(), 110)]);
+        assert_eq!(rows(&state).await, ["position:1"]);
+        let next = ChannelPositions::load(Arc::clone(&state)).await.unwrap();
+        let [(_, kept)] = next.begin_sweep()[..] else {
+            panic!("one channel is known");
+        };
+        assert!((90..=110).contains(&kept), "{kept} lags too much");
+
+        // In a gap it stands still, and it never passes what is open.
+        positions.pass_over(&chat, 111).await.unwrap();
+        assert_eq!(positions.begin_sweep(), [(chat.clone(), 110)]);
+        positions.hand_out(&chat, 113).await.unwrap();
+        positions.pass_over(&chat, 120).await.unwrap();
+        positions.end_sweep().await.unwrap();
+        assert_eq!(positions.begin_sweep(), [(chat.clone(), 112)]);
+        settle(&positions, &chat, 113, true).await;
+        positions.end_sweep().await.unwrap();
+        assert_eq!(positions.begin_sweep(), [(chat, 120)]);
     }
 
     async fn rows(state: &Arc<dyn AdapterState>) -> Vec<String> {

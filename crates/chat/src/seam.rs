@@ -221,8 +221,10 @@ pub enum Signature {
 
 #[derive(Debug, Error)]
 pub enum ReceiveError {
-    #[error("{account} does not know our credentials: {description}")]
-    Unauthorized {
+    /// Whatever it is, another try would end the same: a token that is not valid, a permission that is
+    /// missing.
+    #[error("{account} is not listened to any more: {description}")]
+    Ended {
         account: AccountId,
         description: String,
     },

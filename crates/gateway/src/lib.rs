@@ -55,8 +55,8 @@ pub use run::{
     chain_place, chat_state_words, serve,
 };
 pub use schedule::{
-    JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,
-    listed_job, shown_moment,
+    HomeChannel, JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job,
+    job_origin, listed_job, shown_moment,
 };
 pub use spending::{DayLimits, ServicePrices, SpendingLimits};
 pub use stored_state::StoredAdapterState;

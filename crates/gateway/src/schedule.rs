@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hermetic_store::JobBounds;
-use hermetic_types::{ChatPlace, Platform};
+use hermetic_types::{AccountId, ChatPlace, Platform};
 use jiff::tz::TimeZone;
 
 pub(crate) use cronjob_tool::CronjobTool;
@@ -42,7 +42,14 @@ pub struct ScheduleSettings {
     /// Whether what a job says begins with its name.
     pub wrap_response: bool,
     /// Where a platform's own words go.
-    pub home_channels: BTreeMap<Platform, ChatPlace>,
+    pub home_channels: BTreeMap<Platform, HomeChannel>,
+}
+
+/// A chat to which jobs may be sent, and the account that speaks there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeChannel {
+    pub account: AccountId,
+    pub place: ChatPlace,
 }
 
 impl Default for ScheduleSettings {

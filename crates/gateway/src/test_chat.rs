@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, OutgoingText, ReceiveError,
-    ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, SendFailure, TextLimit,
+    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, ChoiceShape, MissedMessages,
+    OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError,
+    SendFailure, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{AccountId, ButtonPress, ChatId, ChatKind, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
@@ -26,15 +27,18 @@ pub(crate) const ABLE: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 5,
         data_bytes: 64,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: None,
     files_out: None,
     threads: true,
     typing: None,
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 impl NotingChat {

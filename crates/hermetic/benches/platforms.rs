@@ -3,8 +3,9 @@
 //!
 //! `cargo bench -p hermetic --bench platforms`
 //!
-//! Matrix is connected too where there is a Synapse, so that memory is that of six; nobody writes there, because
-//! it would be Synapse that is measured.
+//! Matrix is connected too where there is a Synapse, so that memory is that of six. Under load nobody writes there,
+//! because it would be Synapse that is measured; in storms somebody does, and its connection is lost like the
+//! others.
 //!
 //! The shares of the platforms are what each lets one bot send: our adapters keep to Discord's fifty
 //! requests a second and to Slack's one message a second in a channel, here as everywhere.
@@ -21,7 +22,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hermetic_testkit::discord::{self, DiscordServer};
-use hermetic_testkit::matrix::MatrixPerson;
+use hermetic_testkit::matrix::{MatrixPerson, MatrixProxy, ProxyFault, ShownMessage};
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::pypi::Synapse;
 use hermetic_testkit::signal_server::{self, ReceiveMode, SignalServer};
@@ -151,23 +152,41 @@ impl<'a> Traffic<'a> {
     /// Every connection ends at once, again and again, and somebody writes on each platform.
     async fn storms(&mut self) -> Done<()> {
         let begun = Instant::now();
-        let mut times = Vec::new();
-        for _ in 0..STORMS {
-            for (platform, _) in SHARES {
-                self.say(platform);
-            }
+        let (mut times, mut settled) = (Vec::new(), Vec::new());
+        let attempts = self.stage.attempts();
+        for storm in 1..=STORMS {
+            self.say_everywhere().await;
+            let cut = Instant::now();
             self.stage.cut_everything();
-            for (platform, _) in SHARES {
-                self.say(platform);
-            }
+            self.say_everywhere().await;
             self.until_answered(&mut times).await?;
+            if let Some(matrix) = &self.stage.matrix {
+                matrix.until_answered(2 * storm).await?;
+            }
+            settled.push(cut.elapsed());
         }
         println!(
-            "{STORMS} times every connection lost at once: {} messages, all answered, in {:?}",
+            "{STORMS} times every connection lost at once: {} messages, and Matrix' where it is connected, all \
+             answered, in {:?}; from the loss to the last answer: {}",
             times.len(),
-            begun.elapsed()
+            begun.elapsed(),
+            spread(settled.into_iter()),
         );
+        for (what, count) in self.stage.attempts() {
+            println!("  {what}: {}", count - attempts[what]);
+        }
         Ok(())
+    }
+
+    async fn say_everywhere(&mut self) {
+        for (platform, _) in SHARES {
+            self.say(platform);
+        }
+        if let Some(matrix) = &self.stage.matrix {
+            self.said += 1;
+            let words = format!("note w{:07}", self.said);
+            matrix.person.says(&matrix.room, &words).await;
+        }
     }
 
     fn say(&mut self, platform: Platform) {
@@ -214,13 +233,64 @@ struct Stage {
     slack: SlackServer,
     whatsapp: WhatsAppServer,
     signal: SignalServer,
-    matrix: Option<Synapse>,
+    matrix: Option<MatrixSide>,
     gateway: Gateway,
     _model: ScriptedServer,
     _home: TempDir,
 }
 
 struct Gateway(Child);
+
+/// A homeserver, and somebody who talks to the gateway's account in private.
+struct MatrixSide {
+    proxy: MatrixProxy,
+    bot: MatrixPerson,
+    person: MatrixPerson,
+    room: String,
+    _synapse: Synapse,
+}
+
+impl MatrixSide {
+    /// With the account, and nobody who writes yet.
+    async fn start() -> Done<Option<Self>> {
+        let synapse = match Synapse::shared().await {
+            Ok(synapse) => synapse,
+            Err(why) => {
+                println!("without Matrix: {why}");
+                return Ok(None);
+            }
+        };
+        Ok(Some(Self {
+            proxy: MatrixProxy::start(synapse.url()).await?,
+            bot: MatrixPerson::register(synapse.url(), "bot").await?,
+            person: MatrixPerson::register(synapse.url(), "somebody").await?,
+            room: String::new(),
+            _synapse: synapse,
+        }))
+    }
+
+    /// Once the gateway is there to be invited.
+    async fn open_room(&mut self) -> Done<()> {
+        self.room = self.person.opens_private(&self.bot).await;
+        let (person, bot) = (&self.person, self.bot.user());
+        person.waits_until_member(&self.room, bot, "join").await;
+        Ok(())
+    }
+
+    async fn until_answered(&self, messages: u32) -> Done<()> {
+        let wanted = usize::try_from(messages)?;
+        let (person, bot) = (&self.person, self.bot.user());
+        let answers = |shown: &[ShownMessage]| {
+            let answers = shown.iter().filter(|one| one.text.contains("heard"));
+            answers.count()
+        };
+        let shown = person.waits_for(&self.room, bot, |shown| answers(shown) >= wanted);
+        match answers(&shown.await) {
+            answered if answered >= wanted => Ok(()),
+            answered => Err(format!("matrix answered {answered} of {wanted}").into()),
+        }
+    }
+}
 
 impl Stage {
     async fn start() -> Done<Self> {
@@ -230,7 +300,11 @@ impl Stage {
         );
         let (slack, whatsapp) = (SlackServer::start().await?, WhatsAppServer::start().await?);
         let signal = SignalServer::start(ReceiveMode::OnConnection).await?;
-        let (matrix, matrix_env) = homeserver().await?;
+        let mut matrix = MatrixSide::start().await?;
+        let matrix_env = matrix.as_ref().map_or_else(String::new, |matrix| {
+            let (url, token) = (matrix.proxy.url(), matrix.bot.token());
+            format!("MATRIX_HOMESERVER={url}\nMATRIX_ACCESS_TOKEN={token}\n")
+        });
         let model = ScriptedServer::answering(answer).await?;
         let home = tempfile::tempdir()?;
         // Not asked for twice: nobody else listens on loopback ports of this range meanwhile.
@@ -275,6 +349,9 @@ impl Stage {
         discord.wait_for_bot().await;
         slack.wait_for_open_sockets(1).await;
         signal.wait_for_listeners(1).await;
+        if let Some(matrix) = &mut matrix {
+            matrix.open_room().await?;
+        }
         let webhook = format!("http://127.0.0.1:{port}/whatsapp/webhook");
         let (status, _) = whatsapp.subscribe(&webhook).await;
         if status != 200 {
@@ -333,6 +410,31 @@ impl Stage {
         self.slack.cut_sockets();
         self.signal.hang_up();
         self.telegram.fail_next("getUpdates", Failure::Drop);
+        if let Some(matrix) = &self.matrix {
+            matrix.proxy.spoil(ProxyFault::BreakSyncs(1));
+        }
+    }
+
+    /// How often each platform was asked for what a connection begins with.
+    fn attempts(&self) -> BTreeMap<&'static str, usize> {
+        let matrix = self.matrix.as_ref();
+        BTreeMap::from([
+            (
+                "sessions of Discord begun",
+                self.discord.identifies() as usize,
+            ),
+            ("sessions of Discord resumed", self.discord.resumes().len()),
+            (
+                "sockets asked of Slack",
+                self.slack.tries("apps.connections.open"),
+            ),
+            ("streams asked of signal-cli", self.signal.tries("events")),
+            ("polls of Telegram", self.telegram.tries("getUpdates")),
+            (
+                "syncs of Matrix",
+                matrix.map_or(0, |matrix| matrix.proxy.sync_count()),
+            ),
+        ])
     }
 
     /// What the gateway's own process has used of processors.
@@ -352,24 +454,6 @@ impl Stage {
         let size = line.and_then(|line| line.split_whitespace().nth(1));
         Ok(size.ok_or("no VmRSS")?.parse()?)
     }
-}
-
-/// A homeserver with an account for the gateway, where one can be had, and the variables that name it.
-async fn homeserver() -> Done<(Option<Synapse>, String)> {
-    let synapse = match Synapse::shared().await {
-        Ok(synapse) => synapse,
-        Err(why) => {
-            println!("without Matrix: {why}");
-            return Ok((None, String::new()));
-        }
-    };
-    let bot = MatrixPerson::register(synapse.url(), "bot").await?;
-    let env = format!(
-        "MATRIX_HOMESERVER={}\nMATRIX_ACCESS_TOKEN={}\n",
-        synapse.url(),
-        bot.token()
-    );
-    Ok((Some(synapse), env))
 }
 
 /// Few, and named for as long as the bench runs.

@@ -23,6 +23,7 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
         variable: "DISCORD_BOT_TOKEN",
         what: "the bot's token; Discord's developer portal shows it once, under Bot",
         is_secret: true,
+        instead: &[],
     }],
     fixed: &[],
     allowlist: "DISCORD_ALLOWED_USERS",

@@ -161,8 +161,8 @@ async fn bind(port: &ListenPort) -> Result<TcpListener, AppFailure> {
 mod tests {
     use futures::stream::{self, BoxStream, StreamExt};
     use hermetic_chat::{
-        Capabilities, Chat, ChatReply, ChatState, ReceiveError, ReceivedEvent, Redelivery,
-        ReplyRule, ReportedChanges, SendError, TextLimit,
+        Capabilities, Chat, ChatReply, ChatState, MissedMessages, ReceiveError, ReceivedEvent,
+        Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit, UnaskedMessages,
     };
     use hermetic_types::{ChatPlace, MessageId};
     use tokio_util::sync::CancellationToken;
@@ -186,9 +186,11 @@ mod tests {
         threads: false,
         typing: None,
         redelivery: Redelivery::Always,
+        missed: MissedMessages::Repeated,
         send_keys: None,
         ordered_messages: false,
         replies: ReplyRule::Free,
+        unasked: UnaskedMessages::AnyTime,
     };
 
     impl Chat for Called {

@@ -27,11 +27,13 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
             variable: "MATRIX_HOMESERVER",
             what: "the address of the account's homeserver, as in https://matrix.example.org",
             is_secret: false,
+            instead: &[],
         },
         SetupValue {
             variable: "MATRIX_ACCESS_TOKEN",
             what: "the account's access token; in Element under Settings, Help & About",
             is_secret: true,
+            instead: &["MATRIX_USER_ID", "MATRIX_PASSWORD"],
         },
     ],
     fixed: &[],

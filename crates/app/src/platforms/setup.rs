@@ -21,7 +21,7 @@ pub struct PlatformSetup {
     pub person: &'static str,
 }
 
-/// A value that a platform cannot do without.
+/// A value that a platform cannot do without, unless it has others.
 #[derive(Clone, Copy, Debug)]
 pub struct SetupValue {
     pub variable: &'static str,
@@ -29,6 +29,8 @@ pub struct SetupValue {
     pub what: &'static str,
     /// It is not shown while it is typed.
     pub is_secret: bool,
+    /// The variables that together make this one needless.
+    pub instead: &'static [&'static str],
 }
 
 /// Those of every platform that this build speaks and that can be set up by questions.

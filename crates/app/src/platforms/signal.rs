@@ -19,11 +19,13 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
             variable: "SIGNAL_HTTP_URL",
             what: "the address of signal-cli's daemon: http://127.0.0.1:8080 or unix:///path",
             is_secret: false,
+            instead: &[],
         },
         SetupValue {
             variable: "SIGNAL_ACCOUNT",
             what: "the number that signal-cli is linked or registered with, as in +4915112345678",
             is_secret: false,
+            instead: &[],
         },
     ],
     fixed: &[],

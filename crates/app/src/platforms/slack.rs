@@ -20,11 +20,14 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
             variable: "SLACK_BOT_TOKEN",
             what: "the bot token (xoxb-…); your app's page, OAuth & Permissions",
             is_secret: true,
+            instead: &[],
         },
         SetupValue {
             variable: "SLACK_APP_TOKEN",
             what: "the app-level token (xapp-…) with connections:write; your app's page, Basic Information",
             is_secret: true,
+            // Slack posts to us then, and no socket is opened.
+            instead: &["SLACK_EVENTS_URL", "SLACK_SIGNING_SECRET"],
         },
     ],
     fixed: &[],

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hermetic_chat::{Capabilities, Redelivery, ReplyRule};
+use hermetic_chat::{Capabilities, ChoiceShape, MissedMessages, UnaskedMessages};
 
 use super::tests::config;
 use super::{AdapterSurroundings, accounts};
@@ -32,7 +32,7 @@ This page is made from what the adapters say of themselves: \
 const NOTES: &str = "
 - **Missed messages** are those that were written while the gateway was away. “The platform repeats them” \
 needs nothing; “read from the history” is done by the adapter after every gap; “lost” is what the platform \
-keeps for nobody.
+keeps for nobody. “Kept” is what something beside the gateway does, on the condition that stands there.
 - **Sent again safely**: a reply whose fate is unknown (the connection broke) is sent again under the same \
 key, and the platform shows it once. Elsewhere such a reply is sent again with a mark, or reported as \
 doubtful.
@@ -40,8 +40,8 @@ doubtful.
 they are said as a correction, which does what any message does then (`display.busy_input_mode`). After the answer a \
 change means nothing: write again. WhatsApp tells of changes and deletions only for numbers that are also used in its \
 Business app.
-- **Buttons** answer questions; where there are none, the answer is typed (`/approve`, `/deny`) or given by \
-a reaction, as the platform's guide says.
+- **Buttons** answer questions. Reactions are emoji under the question, which says what each of them means. \
+Where there is neither, the answer is typed (`/approve`, `/deny`).
 ";
 
 #[test]
@@ -92,6 +92,9 @@ const ROWS: [(&str, Tell); 12] = [
         yes(can.reports_changes.deletions)
     }),
     ("buttons", |can| match &can.buttons {
+        Some(limits) if limits.shown == ChoiceShape::Reactions => {
+            format!("reactions, up to {}", limits.most)
+        }
         Some(limits) => format!("up to {}", limits.most),
         None => "no".to_owned(),
     }),
@@ -99,19 +102,24 @@ const ROWS: [(&str, Tell); 12] = [
     ("files to people", |can| bytes(can.files_out)),
     ("threads are conversations", |can| yes(can.threads)),
     ("shows that it is typing", |can| yes(can.typing.is_some())),
-    ("missed messages", |can| {
-        match can.redelivery {
-            Redelivery::Always => "the platform repeats them",
-            Redelivery::WhileConnected => "read from the history",
-            Redelivery::Never => "lost",
-        }
-        .to_owned()
+    ("missed messages", |can| match can.missed {
+        MissedMessages::Repeated => "the platform repeats them".to_owned(),
+        MissedMessages::Read => "read from the history".to_owned(),
+        MissedMessages::Kept(how) => format!("kept {how}"),
+        MissedMessages::Lost => "lost".to_owned(),
     }),
     ("sent again safely", |can| match can.send_keys {
         Some(time) => format!("for {} min", time.as_secs() / 60),
         None => "no".to_owned(),
     }),
-    ("may write first", |can| yes(can.replies == ReplyRule::Free)),
+    ("may write first", |can| match can.unasked {
+        UnaskedMessages::AnyTime => "yes".to_owned(),
+        UnaskedMessages::After(window) => {
+            let hours = window.as_secs() / 3600;
+            format!("for {hours} h after their last message, later by a template")
+        }
+        UnaskedMessages::Never => "no".to_owned(),
+    }),
 ];
 
 fn yes(is: bool) -> String {

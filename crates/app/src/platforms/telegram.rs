@@ -22,6 +22,7 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
         variable: "TELEGRAM_BOT_TOKEN",
         what: "the bot's token; write /newbot to @BotFather to get one",
         is_secret: true,
+        instead: &[],
     }],
     fixed: &[],
     allowlist: "TELEGRAM_ALLOWED_USERS",

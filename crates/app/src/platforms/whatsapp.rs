@@ -26,22 +26,26 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
             variable: "WHATSAPP_CLOUD_PHONE_NUMBER_ID",
             what: "the number's id, which the app's WhatsApp page shows beside the number",
             is_secret: false,
+            instead: &[],
         },
         SetupValue {
             variable: "WHATSAPP_CLOUD_ACCESS_TOKEN",
             what: "a system user's token with whatsapp_business_messaging and \
                    whatsapp_business_management",
             is_secret: true,
+            instead: &[],
         },
         SetupValue {
             variable: "WHATSAPP_CLOUD_APP_SECRET",
             what: "the app secret, from the app's basic settings",
             is_secret: true,
+            instead: &[],
         },
         SetupValue {
             variable: "WHATSAPP_CLOUD_VERIFY_TOKEN",
             what: "any long text; you give Meta the same when you register the webhook",
             is_secret: true,
+            instead: &[],
         },
     ],
     fixed: &[],

@@ -40,6 +40,22 @@ pub trait StandIn: Send + Sync + fmt::Debug {
     /// Hands over something that is no event at all.
     fn sends_garbage(&self);
 
+    /// The person changes a message of theirs. Asked only where the platform tells of that.
+    fn edits(&self, message: &MessageId, text: &str) {
+        panic!("the platform tells that {message} reads {text:?} now, and its stand-in does not");
+    }
+
+    /// The person takes a message of theirs back. Asked only where the platform tells of that.
+    fn deletes(&self, message: &MessageId) {
+        panic!("the platform tells that {message} is gone, and its stand-in does not");
+    }
+
+    /// The connection over which events come breaks without a word. `false` where there is none: the platform
+    /// calls us.
+    fn cuts(&self) -> bool {
+        false
+    }
+
     /// What becomes of the next message that is sent.
     fn decide_next_send(&self, fate: SendFate);
 

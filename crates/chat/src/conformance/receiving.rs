@@ -1,6 +1,7 @@
 //! What comes in: nothing lost, nothing twice under two names.
 
 use futures::StreamExt;
+use futures::future::join;
 use tokio_util::sync::CancellationToken;
 
 use super::candidate::{ChatCandidate, in_time, message, next, next_message, outgoing};
@@ -88,6 +89,61 @@ pub async fn a_press_comes_back_with_its_data(candidate: ChatCandidate) {
         .expect("it is said");
 }
 
+pub async fn a_changed_and_a_deleted_message_are_told(candidate: ChatCandidate) {
+    let told = candidate.chat.capabilities().reports_changes;
+    let mut inbox = candidate.listen();
+    candidate.stand_in.says("paint it red");
+    let said = next_message(&mut inbox).await;
+    if told.edits {
+        candidate.stand_in.edits(&said.message, "paint it blue");
+        let received = next(&mut inbox).await;
+        received.receipt.stored();
+        let ChatEvent::Edited(edited) = received.event else {
+            panic!("expected a change, got {:?}", received.event);
+        };
+        assert_eq!(edited.text, "paint it blue");
+        assert_eq!(
+            (&edited.message, &edited.place, &edited.sender.id),
+            (&said.message, &said.place, &said.sender.id)
+        );
+        assert_ne!(
+            edited.update, said.update,
+            "a change is an event of its own"
+        );
+    }
+    if told.deletions {
+        candidate.stand_in.deletes(&said.message);
+        let received = next(&mut inbox).await;
+        received.receipt.stored();
+        let ChatEvent::Deleted(deleted) = received.event else {
+            panic!("expected a deletion, got {:?}", received.event);
+        };
+        assert_eq!(
+            (&deleted.message, &deleted.chat, &deleted.account),
+            (&said.message, &said.place.chat, candidate.chat.account())
+        );
+    }
+}
+
+pub async fn a_lost_connection_comes_back(candidate: ChatCandidate) {
+    let mut inbox = candidate.listen();
+    candidate.stand_in.says("before");
+    let before = next_message(&mut inbox).await;
+    assert_eq!(before.text, "before");
+    if !candidate.stand_in.cuts() {
+        return;
+    }
+    candidate.stand_in.says("after");
+    let after = loop {
+        let heard = next_message(&mut inbox).await;
+        if heard.update != before.update {
+            break heard;
+        }
+    };
+    assert_eq!(after.text, "after");
+    assert_eq!(candidate.chat.state(), ChatState::Connected);
+}
+
 pub async fn listening_ends_when_it_is_asked_to(candidate: ChatCandidate) {
     let stop = CancellationToken::new();
     let mut inbox = candidate.chat.receive(stop.clone());
@@ -100,11 +156,15 @@ pub async fn listening_ends_when_it_is_asked_to(candidate: ChatCandidate) {
 
 pub async fn two_accounts_are_told_apart(one: ChatCandidate, two: ChatCandidate) {
     assert_ne!(one.chat.account(), two.chat.account());
-    for candidate in [&one, &two] {
-        let mut inbox = candidate.listen();
-        candidate.stand_in.says("hello");
-        let heard = next_message(&mut inbox).await;
-        assert_eq!(heard.account, *candidate.chat.account());
-        assert_eq!(heard.text, "hello");
+    // Both at once, and neither hears what is said to the other.
+    let (mut first, mut second) = (one.listen(), two.listen());
+    for round in ["hello", "and again"] {
+        one.stand_in.says(&format!("{round}, one"));
+        two.stand_in.says(&format!("{round}, two"));
+        let (to_one, to_two) = join(next_message(&mut first), next_message(&mut second)).await;
+        for (heard, candidate, name) in [(to_one, &one, "one"), (to_two, &two, "two")] {
+            assert_eq!(heard.account, *candidate.chat.account());
+            assert_eq!(heard.text, format!("{round}, {name}"));
+        }
     }
 }

@@ -8,8 +8,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AdapterState, Capabilities, ChannelPositions, Chat, ChatEvent, ChatReply, ChatState,
-    InMemoryState, Position, Receipt, ReceiveError, ReceivedEvent, Redelivery, ReplyRule,
-    ReportedChanges, SendError, TextLimit,
+    InMemoryState, MissedMessages, Position, Receipt, ReceiveError, ReceivedEvent, Redelivery,
+    ReplyRule, ReportedChanges, SendError, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, ChatId, ChatKind, ChatPlace, IncomingMessage, MessageId, Platform, Sender, UpdateId,
@@ -78,9 +78,11 @@ const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     typing: None,
     redelivery: Redelivery::Never,
+    missed: MissedMessages::Lost,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 impl SweepingChat {

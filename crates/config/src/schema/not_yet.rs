@@ -122,14 +122,10 @@ const KEYS: &[(&str, &str)] = &[
         "platforms.matrix.gateway_restart_notification",
         "a restart is told only where it cut something",
     ),
-    (
-        "platforms.matrix.home_room",
-        "nothing is announced by itself",
-    ),
     ("platforms.matrix.reactions", "progress shows as typing"),
     (
         "platforms.matrix.recovery_key",
-        "end-to-end encrypted rooms are not spoken: there is nothing to bring back",
+        "no key is brought back from anywhere",
     ),
     (
         "platforms.matrix.reply_to_mode",

@@ -189,9 +189,14 @@ impl<'a> PlatformSection<'a> {
         }
     }
 
-    /// An id, or a map that holds one.
+    /// An id, or a map that holds one. On Matrix it may be called a room, too.
     fn home_channel(&self) -> Option<String> {
-        let tree = self.pick.tree(&self.path("home_channel"))?;
+        let room = || match self.name {
+            "matrix" => self.maybe_text("home_room").filter(|room| !room.is_empty()),
+            _ => None,
+        };
+        let tree = self.pick.tree(&self.path("home_channel"));
+        let tree = tree.or_else(|| room().map(serde_json::Value::String))?;
         let id = tree.get("chat_id").unwrap_or(&tree);
         match id {
             serde_json::Value::String(text) => Some(text.clone()),

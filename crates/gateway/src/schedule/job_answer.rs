@@ -191,11 +191,11 @@ impl Gateway {
             JobDelivery::Local => None,
             JobDelivery::Origin => Some((said.account.clone(), said.place.clone())),
             JobDelivery::Home(platform) => {
-                let place = self.settings.schedules.home_channels.get(&platform)?;
+                let home = self.settings.schedules.home_channels.get(&platform)?;
                 // Still only for somebody who may have a job speak there.
                 message
                     .may_answer()
-                    .then(|| (platform.into(), place.clone()))
+                    .then(|| (home.account.clone(), home.place.clone()))
             }
         }
     }

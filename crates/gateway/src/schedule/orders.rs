@@ -328,12 +328,9 @@ impl Gateway {
                          sends it here",
                     ));
                 }
-                let is_there = self
-                    .settings
-                    .schedules
-                    .home_channels
-                    .contains_key(&platform);
-                match is_there && self.outbox.chat(&platform.into()).is_some() {
+                let home = self.settings.schedules.home_channels.get(&platform);
+                let home = home.and_then(|home| self.outbox.chat(&home.account));
+                match home.is_some() {
                     true => Ok(()),
                     false => Err(JobRefused::Words(format!(
                         "{platform} has no home channel here, or is not connected; the operator sets \

@@ -13,7 +13,7 @@ use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
 use hermetic_egress::RuleMode;
 use hermetic_store::SeenGateway;
 use hermetic_types::{Clock as _, ConversationKey, PartHealth, SystemClock};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{load, on_this_thread};
@@ -125,23 +125,10 @@ fn as_text(
         ),
     );
     line("egress", egress(config, resolved));
-    let platforms: Vec<String> = config
-        .platforms()
-        .enabled()
-        .map(|platform| match resolved.platforms.get(platform.name) {
-            Some(backend) => format!("{} (on {backend})", platform.name),
-            None => platform.name.to_owned(),
-        })
-        .collect();
-    let none = "none configured".to_owned();
-    line(
-        "platforms",
-        if platforms.is_empty() {
-            none
-        } else {
-            platforms.join(", ")
-        },
-    );
+    line("platforms", platforms(config, resolved));
+    for (count, account) in accounts(seen).into_iter().enumerate() {
+        line(if count == 0 { "accounts" } else { "" }, account.line());
+    }
     for agent in living_agents(config, seen) {
         line("agent", printable(&agent.line()));
     }
@@ -192,9 +179,54 @@ fn as_json(
             "enabled": platform.enabled,
             "backend": resolved.platforms.get(platform.name).unwrap_or(&resolved.backend),
         })),
+        "accounts": accounts(seen),
         "agents": living_agents(config, seen),
         "warnings": warnings(config, resolved, seen),
     })
+}
+
+fn platforms(config: &Config, resolved: &ResolvedBackend) -> String {
+    let enabled = config.platforms().enabled();
+    let named: Vec<_> = enabled
+        .map(|platform| match resolved.platforms.get(platform.name) {
+            Some(backend) => format!("{} (on {backend})", platform.name),
+            None => platform.name.to_owned(),
+        })
+        .collect();
+    match named.is_empty() {
+        true => "none configured".to_owned(),
+        false => named.join(", "),
+    }
+}
+
+/// One account of a platform, as the running gateway has it.
+#[derive(Serialize)]
+struct ServedAccount<'a> {
+    account: &'a str,
+    state: &'a str,
+    error: Option<&'a str>,
+}
+
+impl ServedAccount<'_> {
+    fn line(&self) -> String {
+        let error = self.error.map(printable);
+        let error = error.map_or_else(String::new, |error| format!(": {error}"));
+        format!("{}  {}{error}", self.account, printable(self.state))
+    }
+}
+
+/// Every account of a gateway that runs. One that does not has none: what is configured stands above.
+fn accounts(seen: &ObservedGateway) -> Vec<ServedAccount<'_>> {
+    let ObservedGateway::Running(Some(state)) = seen else {
+        return Vec::new();
+    };
+    let platforms = state.platforms.iter();
+    let accounts = platforms.map(|(account, platform)| ServedAccount {
+        account,
+        state: &platform.state,
+        error: platform.error.as_deref(),
+    });
+    accounts.collect()
 }
 
 /// Agents live as long as the gateway that speaks to them.

@@ -182,6 +182,12 @@ fn status_tells_the_state() {
     assert_eq!(json["gateway"]["running"], true);
     assert_eq!(json["gateway"]["state"]["pid"], gateway.id());
     assert_eq!(json["platforms"][0]["enabled"], true);
+    // As the gateway has it at this moment, which may be on its first try or on a later one.
+    let accounts = json["accounts"].as_array().unwrap();
+    let ours = accounts.iter().find(|one| one["account"] == "telegram");
+    assert!(ours.unwrap()["state"].is_string(), "{json}");
+    let shown = hermetic.run(&["status"]).out;
+    assert!(shown.contains("           telegram  "), "{shown}");
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod modal_service;
 mod models;
 mod packaged;
 mod pairing;
+mod platform_setup;
 #[path = "../../../store/tests/postgres_server/mod.rs"]
 mod postgres_server;
 mod probes;

@@ -22,9 +22,10 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, DownloadError,
-    OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule,
-    ReportedChanges, SendError, SendFailure, TextLimit,
+    AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, ChoiceShape,
+    DownloadError, MissedMessages, OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent,
+    Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, SendFailure, TextLimit,
+    UnaskedMessages,
 };
 use hermetic_store::BrowserChatRows;
 use hermetic_types::{
@@ -63,15 +64,18 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 100,
         data_bytes: ReplyButton::DATA_BYTES,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(MOST_FILE_BYTES),
     files_out: Some(MOST_FILE_BYTES),
     threads: true,
     typing: Some(TYPING),
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: Some(KEYS_ARE_KNOWN),
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 /// The one account of this platform, as the gateway and the pages hold it.

@@ -207,6 +207,12 @@ impl RawChannel {
         }
     }
 
+    /// Whether messages can be read there: in text channels and threads, and in those of voices, which
+    /// have a chat of their own. In a forum there are only threads.
+    pub(crate) fn has_history(&self) -> bool {
+        matches!(self.kind, 0 | 2 | 5 | 10..=13)
+    }
+
     fn is_thread(&self) -> bool {
         matches!(self.kind(), ChannelKind::Thread { .. })
     }

@@ -21,6 +21,8 @@ pub(crate) enum DispatchEvent {
     Edited(Box<DiscordMessage>),
     Interaction(Box<RawInteraction>),
     Deleted(RawDeletion),
+    /// A server with its channels and threads, told when a session begins.
+    Server(Vec<RawChannel>),
     /// Channels and threads that are there, or changed.
     Channels(Vec<RawChannel>),
     /// Nothing that we listen to.
@@ -40,12 +42,10 @@ impl DispatchEvent {
             }
             "INTERACTION_CREATE" => read(data, |raw| Self::Interaction(Box::new(raw))),
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => read(data, Self::Deleted),
-            "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuildChannels| {
-                let all = guild.channels.into_iter().chain(guild.threads);
-                // One that cannot be read is asked for when somebody writes there.
-                let read = all.filter_map(|channel| RawChannel::deserialize(channel).ok());
-                Self::Channels(read.collect())
-            }),
+            "GUILD_CREATE" => read(data, |guild: RawGuildChannels| Self::Server(guild.read())),
+            "THREAD_LIST_SYNC" => {
+                read(data, |guild: RawGuildChannels| Self::Channels(guild.read()))
+            }
             "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
                 read(data, |channel| Self::Channels(vec![channel]))
             }
@@ -75,6 +75,15 @@ struct RawGuildChannels {
     threads: Vec<Value>,
 }
 
+impl RawGuildChannels {
+    fn read(self) -> Vec<RawChannel> {
+        let all = self.channels.into_iter().chain(self.threads);
+        // One that cannot be read is asked for when somebody writes there.
+        all.filter_map(|channel| RawChannel::deserialize(channel).ok())
+            .collect()
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct RawChannel {
     pub(crate) id: Snowflake,
@@ -82,6 +91,8 @@ pub(crate) struct RawChannel {
     pub(crate) kind: u8,
     pub(crate) parent_id: Option<Snowflake>,
     pub(crate) owner_id: Option<Snowflake>,
+    /// The newest message, which may have been deleted.
+    pub(crate) last_message_id: Option<Snowflake>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -173,7 +173,11 @@ pub(crate) fn hear_interaction(
 }
 
 impl DiscordHearing {
-    fn ignores(&self, channel: &DiscordChannel, mentions_us: bool) -> Option<&'static str> {
+    pub(crate) fn ignores(
+        &self,
+        channel: &DiscordChannel,
+        mentions_us: bool,
+    ) -> Option<&'static str> {
         let needs_mention = match channel.kind {
             ChannelKind::Private => return None,
             ChannelKind::Thread { .. } if channel.ours => self.thread_require_mention,

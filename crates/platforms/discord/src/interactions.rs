@@ -38,6 +38,13 @@ const CHOICES: u8 = 8;
 
 /// Seen only by who pressed or typed.
 const EPHEMERAL: u32 = 1 << 6;
+/// How long the first try of a first answer may take, and the pause before the second: both are over
+/// before Discord takes the interaction back.
+const FIRST_TRY: Duration = Duration::from_millis(700);
+const SECOND_TRY: Duration = Duration::from_secs(2);
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+/// A longer wait than this is not worth it.
+const LONGEST_ANSWER_WAIT: Duration = Duration::from_millis(500);
 /// Discord forgets a token after a quarter of an hour.
 const TOKEN_LIVES: Duration = Duration::from_secs(14 * 60);
 /// Discord shows no more words than this while somebody types.
@@ -231,8 +238,7 @@ impl OpenInteractions {
             late: open.acknowledged,
         };
         // Before the request and not after it: the task and whoever answers the press may both be
-        // here, and Discord takes one first answer. One that fails is not tried again: it would be
-        // late.
+        // here, and Discord takes one first answer.
         open.acknowledged = true;
         Some(claim)
     }
@@ -244,8 +250,26 @@ impl OpenInteractions {
     ) -> Result<(), DiscordCallError> {
         let token = claim.token.expose();
         let route = ApiRoute::post("/interactions/{}/{}/callback", &[&claim.id, &token]);
-        // Worth nothing late: no waiting, no second try.
-        forgiving(self.wire.call::<Value>(&route, |r| r.json(&answer)).await)
+        let answer_within = |time| {
+            let answer = &answer;
+            self.wire
+                .call::<Value>(&route, move |r| r.json(answer).timeout(time))
+        };
+        let mut answered = answer_within(FIRST_TRY).await;
+        // Worth nothing late: one more try, and soon. Where the first one came through after all,
+        // Discord says so.
+        if let Some(wait) = answered.as_ref().err().and_then(wait_before_second_try) {
+            sleep(wait).await;
+            answered = answer_within(SECOND_TRY).await;
+        }
+        let answered = forgiving(answered);
+        if answered.is_err()
+            && let Some(open) = lock(&self.open).get_mut(&claim.id)
+        {
+            // What is said next is the first answer, or Discord would not take it.
+            open.acknowledged = false;
+        }
+        answered
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -253,6 +277,17 @@ impl OpenInteractions {
         // With each new one, or the set would keep all that ever ended.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
+    }
+}
+
+/// `None` where another try would end the same, or come too late.
+fn wait_before_second_try(error: &DiscordCallError) -> Option<Duration> {
+    match error {
+        DiscordCallError::Throttled { retry_after } => {
+            Some(*retry_after).filter(|wait| *wait <= LONGEST_ANSWER_WAIT)
+        }
+        DiscordCallError::Refused { status: ..=499, .. } => None,
+        _ => Some(BETWEEN_TRIES),
     }
 }
 

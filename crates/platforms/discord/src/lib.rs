@@ -15,6 +15,7 @@ mod connection;
 mod dialect;
 mod dispatch;
 mod files;
+mod heard_until;
 mod hearing;
 mod interactions;
 mod listener;
@@ -43,9 +44,9 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, ChannelPositions,
-    Chat, ChatReply, ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText,
-    ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError,
-    TextLimit,
+    Chat, ChatReply, ChatState, CheckError, ChoiceShape, DownloadError, MissedMessages,
+    OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule,
+    ReportedChanges, SendError, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatPlace, MessageId, Secret, SharedClock, UserId,
@@ -73,16 +74,19 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: requests::ROWS * requests::BUTTONS_IN_ROW,
         data_bytes: 100,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(0),
     files_out: Some(files::UPLOAD_BYTES as u64),
     threads: true,
     typing: Some(Duration::from_secs(10)),
     redelivery: Redelivery::WhileConnected,
+    missed: MissedMessages::Read,
     // Discord says "the past few minutes".
     send_keys: Some(Duration::from_secs(120)),
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 #[derive(Debug)]

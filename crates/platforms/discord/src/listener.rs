@@ -2,7 +2,8 @@
 //!
 //! What is handed out stays open until its receipt is signed. If one is dropped, the connection is made
 //! anew and resumed from the last number before it. Where Discord does not resume, the histories of all
-//! known channels are read from the last stored message on, before anything that is new.
+//! known channels are read from the last stored message on, before anything that is new, and those of
+//! other channels with news once their server is described.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,12 +21,13 @@ use tracing::{debug, info, warn};
 use crate::DiscordAdapter;
 use crate::close_code::ConnectionEnd;
 use crate::connection::{GatewayConnection, NumberedEvent};
-use crate::dispatch::{DispatchEvent, RawReady};
+use crate::dispatch::{DiscordMessage, DispatchEvent, RawChannel, RawReady};
+use crate::heard_until::HeardUntil;
 use crate::hearing::HeardEvent;
 use crate::session::{EventSequence, GatewaySession};
 use crate::settlement::{EventOrigin, SettledEvent, deletion, settle};
 use crate::snowflake::Snowflake;
-use crate::sweep::HistorySweep;
+use crate::sweep::{HistorySweep, SweptChannel};
 use crate::trouble::ReceiveTrouble;
 
 /// More than a resumed session hands over again.
@@ -66,6 +68,13 @@ struct DiscordListener<'a> {
     /// What was stored lately: a session that is resumed repeats itself.
     stored: RecentKeys<UpdateId, ()>,
     sweep: Option<HistorySweep>,
+    /// Messages of this gap that may still be answered.
+    answers_left: usize,
+    /// Messages out of histories that were handed out and are not settled yet.
+    open_history: usize,
+    /// The numbers of events that described servers whose channels are being read.
+    servers: Vec<u64>,
+    heard_until: HeardUntil,
     backoff: Backoff,
     identifying: Backoff,
     /// No new session before this.
@@ -88,6 +97,10 @@ impl<'a> DiscordListener<'a> {
             ready: VecDeque::new(),
             stored: RecentKeys::new(KNOWN_EVENTS),
             sweep: None,
+            answers_left: 0,
+            open_history: 0,
+            servers: Vec::new(),
+            heard_until: HeardUntil::default(),
             backoff: Backoff::new(timing.retry.0, timing.retry.1),
             identifying: Backoff::new(timing.identify.0, timing.identify.1),
             identify_at: None,
@@ -125,12 +138,11 @@ impl<'a> DiscordListener<'a> {
         }
         if let Some(sweep) = &mut self.sweep {
             // Before anything new, which waits in the connection meanwhile.
-            let found = sweep.next_channel(self.discord).await?;
+            let left = &mut self.answers_left;
+            let swept = sweep.next_channel(self.discord, left).await?;
             let is_over = sweep.is_over();
-            if let Some((channel, found)) = found {
-                for heard in found {
-                    self.hand_out(heard, channel, EventOrigin::History).await?;
-                }
+            if let Some(swept) = swept {
+                self.hand_out_missed(swept).await?;
             }
             if is_over {
                 self.end_sweep().await?;
@@ -156,6 +168,7 @@ impl<'a> DiscordListener<'a> {
         self.discord.channels.load().await?;
         self.discord.positions().await?;
         self.session = GatewaySession::load(&*self.discord.store).await?;
+        self.heard_until = HeardUntil::load(&*self.discord.store).await?;
         self.loaded = true;
         Ok(())
     }
@@ -188,6 +201,9 @@ impl<'a> DiscordListener<'a> {
         // Settlements of the connection before say nothing about this one's numbers: those events
         // come again.
         self.round += 1;
+        // What described them comes again if they were not read to the end.
+        self.servers.clear();
+        self.heard_until.connected();
         self.connection = Some((connection, Instant::now()));
         Ok(())
     }
@@ -203,17 +219,9 @@ impl<'a> DiscordListener<'a> {
         match event {
             DispatchEvent::Ready(ready) => self.begin(ready, number).await?,
             DispatchEvent::Resumed => self.resumed().await?,
-            DispatchEvent::Channels(channels) => {
-                let us = self.discord.me.get().copied();
-                self.discord.channels.note(&channels, us);
-            }
-            DispatchEvent::Message(message) => {
-                let channel = self.discord.locate(&message).await?;
-                if let Some(channel) = channel {
-                    let heard = self.discord.hear(*message, &channel)?;
-                    return self.hand_out(heard, channel.id, origin).await;
-                }
-            }
+            DispatchEvent::Server(channels) => return self.look_into(&channels, number).await,
+            DispatchEvent::Channels(channels) => self.discord.note_channels(&channels),
+            DispatchEvent::Message(message) => return self.take_message(*message, origin).await,
             DispatchEvent::Edited(message) => {
                 if let Some(channel) = self.discord.locate(&message).await? {
                     let heard = self.discord.hear_edit(*message, &channel)?;
@@ -243,6 +251,59 @@ impl<'a> DiscordListener<'a> {
         Ok(())
     }
 
+    async fn take_message(
+        &mut self,
+        message: DiscordMessage,
+        origin: EventOrigin,
+    ) -> Result<(), ReceiveTrouble> {
+        let id = message.id;
+        let Some(channel) = self.discord.locate(&message).await? else {
+            self.note(origin, false);
+            return Ok(());
+        };
+        let heard = self.discord.hear(message, &channel)?;
+        let is_for_us = matches!(heard, HeardEvent::Event(_));
+        self.hand_out(heard, channel.id, origin).await?;
+        if !is_for_us {
+            self.discord.pass_over(channel.id, id).await;
+        }
+        if self.session.as_ref().is_some_and(|session| session.swept) {
+            let noted = self.heard_until.note(id, &*self.discord.store).await;
+            noted.unwrap_or_else(
+                |error| warn!(%error, "until when everything was heard could not be noted"),
+            );
+        }
+        Ok(())
+    }
+
+    /// A server is described. Where something was said in it since we last heard anything, and nothing else
+    /// is known, the history is read; what is new waits for that.
+    async fn look_into(
+        &mut self,
+        channels: &[RawChannel],
+        number: u64,
+    ) -> Result<(), ReceiveTrouble> {
+        self.discord.note_channels(channels);
+        let news = match self.heard_until.at() {
+            Some(since) if self.discord.backfill.enabled => {
+                let news = self.discord.channels_with_news(channels, since).await?;
+                Some((since, news)).filter(|(_, news)| !news.is_empty())
+            }
+            _ => None,
+        };
+        let Some((since, news)) = news else {
+            self.sequence.note(number, false);
+            return Ok(());
+        };
+        self.note_unswept().await?;
+        // Open until that is done: a restart in its midst is told of the server again.
+        self.sequence.note(number, true);
+        self.servers.push(number);
+        let bounds = self.discord.backfill;
+        self.sweep = Some(HistorySweep::since(since, news, bounds));
+        Ok(())
+    }
+
     /// A new session: whatever happened since the last one is in the histories.
     async fn begin(&mut self, ready: RawReady, number: u64) -> Result<(), ReceiveTrouble> {
         let session = GatewaySession {
@@ -256,6 +317,8 @@ impl<'a> DiscordListener<'a> {
         session
             .save(&*self.discord.store, SaveDurability::OnDisk)
             .await?;
+        let now = self.discord.now();
+        self.heard_until.begin(now, &*self.discord.store).await?;
         info!(account = %self.discord.account, "connected to discord");
         self.begin_sweep().await?;
         self.discord.announce_commands().await;
@@ -279,22 +342,58 @@ impl<'a> DiscordListener<'a> {
 
     async fn begin_sweep(&mut self) -> Result<(), ReceiveTrouble> {
         let positions = self.discord.positions().await?;
-        self.sweep = Some(HistorySweep::new(
-            positions.begin_sweep(),
-            self.discord.backfill,
-        ));
-        Ok(())
+        let bounds = self.discord.backfill;
+        let mut sweep = HistorySweep::new(positions.begin_sweep(), bounds);
+        if let Some(cut_short) = self.sweep.take() {
+            sweep.take_over(cut_short);
+        }
+        self.sweep = Some(sweep);
+        self.answers_left = bounds.max_dispatches;
+        self.note_unswept().await
     }
 
     /// Everything that the histories held is handed out.
     async fn end_sweep(&mut self) -> Result<(), ReceiveTrouble> {
         self.sweep = None;
         self.discord.positions().await?.end_sweep().await?;
-        if let Some(session) = &mut self.session {
+        self.note_swept().await
+    }
+
+    async fn note_unswept(&mut self) -> Result<(), ReceiveTrouble> {
+        match self.session.as_mut().filter(|session| session.swept) {
+            Some(session) => {
+                session.swept = false;
+                let store = &*self.discord.store;
+                Ok(session.save(store, SaveDurability::Soon).await?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that the histories were read, once all that they held is stored as well: a process that ends
+    /// before that leaves them to be read again.
+    async fn note_swept(&mut self) -> Result<(), ReceiveTrouble> {
+        if self.sweep.is_some() || self.open_history > 0 {
+            return Ok(());
+        }
+        for number in self.servers.drain(..) {
+            self.sequence.note_stored(number);
+        }
+        if let Some(session) = self.session.as_mut().filter(|session| !session.swept) {
             session.swept = true;
             session
                 .save(&*self.discord.store, SaveDurability::Soon)
                 .await?;
+        }
+        Ok(())
+    }
+
+    async fn hand_out_missed(&mut self, swept: SweptChannel) -> Result<(), ReceiveTrouble> {
+        for heard in swept.found {
+            self.hand_out(heard, swept.id, EventOrigin::History).await?;
+        }
+        if let Some(last) = swept.read_to {
+            self.discord.pass_over(swept.id, last).await;
         }
         Ok(())
     }
@@ -349,6 +448,7 @@ impl<'a> DiscordListener<'a> {
             stored: false,
         };
         let settling = settle(self.discord, settled, channel, at, counterfoil);
+        self.open_history += usize::from(matches!(origin, EventOrigin::History));
         self.settling.push(Box::pin(settling));
         Ok(())
     }
@@ -361,6 +461,7 @@ impl<'a> DiscordListener<'a> {
 
     async fn settle(&mut self, settled: SettledEvent) -> Result<(), ReceiveTrouble> {
         let is_current = settled.round == self.round;
+        self.close_history(&settled);
         if !settled.stored {
             let SettledEvent { update, origin, .. } = settled;
             return match origin {
@@ -380,7 +481,15 @@ impl<'a> DiscordListener<'a> {
             self.sequence.note_stored(number);
             self.save_sequence(SaveDurability::Soon).await?;
         }
+        if matches!(settled.origin, EventOrigin::History) {
+            self.note_swept().await?;
+        }
         Ok(())
+    }
+
+    fn close_history(&mut self, settled: &SettledEvent) {
+        let was_missed = matches!(settled.origin, EventOrigin::History);
+        self.open_history -= usize::from(was_missed);
     }
 
     async fn save_sequence(&mut self, saving: SaveDurability) -> Result<(), ReceiveTrouble> {
@@ -413,7 +522,7 @@ impl<'a> DiscordListener<'a> {
             self.end_connection().await;
             self.discord
                 .set_state(ChatState::Stopped { why: why.clone() });
-            return Some(ReceiveError::Unauthorized {
+            return Some(ReceiveError::Ended {
                 account: self.discord.account.clone(),
                 description: why,
             });
@@ -454,7 +563,9 @@ impl<'a> DiscordListener<'a> {
     async fn end_connection(&mut self) {
         // What is stored by now does not have to come again.
         while let Some(Some(settled)) = self.settling.next().now_or_never() {
-            if settled.stored && self.settle(settled).await.is_err() {
+            if !settled.stored {
+                self.close_history(&settled);
+            } else if self.settle(settled).await.is_err() {
                 break;
             }
         }

@@ -1,7 +1,8 @@
 //! How often Discord may be asked.
 //!
 //! Discord counts requests in buckets, which it names in its answers, and all of them together. Whoever
-//! asks takes a place first; what a bucket has left is known from its last answer. Refused requests are
+//! asks takes a place first; what a bucket has left is known from its last answer. Answers to interactions
+//! have their buckets alone. Refused requests are
 //! counted too, because ten thousand of them in ten minutes close Discord to our whole address.
 
 use std::collections::HashMap;
@@ -71,11 +72,14 @@ impl RateLimits {
         let counts = &mut *counts;
         let second = running(&mut counts.this_second, now, Duration::from_secs(1));
         let refusals = running(&mut counts.refusals, now, REFUSALS_COUNTED);
+        let is_shared = !route.answers_interaction();
         let waits = [
             counts.held_until,
             (second.count >= MOST_IN_A_SECOND).then_some(second.ends),
             (refusals.count >= MOST_REFUSALS).then_some(refusals.ends),
         ];
+        // Somebody waits three seconds for an answer to an interaction, and only its own bucket binds it.
+        let waits = waits.map(|wait| wait.filter(|_| is_shared));
         let mut bucket = counts.buckets.get_mut(&bucket);
         if let Some(bucket) = bucket.as_mut().filter(|bucket| bucket.resets <= now) {
             bucket.left = bucket.limit;
@@ -88,7 +92,7 @@ impl RateLimits {
         match until.map(|until| until.saturating_duration_since(now)) {
             Some(wait) if !wait.is_zero() => Err(wait),
             _ => {
-                second.count += 1;
+                second.count += u32::from(is_shared);
                 if let Some(bucket) = bucket {
                     // Counted when it is asked and not when it is answered: ten that ask at once
                     // must not all find the last place.

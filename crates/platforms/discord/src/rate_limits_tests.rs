@@ -64,6 +64,36 @@ async fn all_together_stay_below_what_a_second_allows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn answers_to_interactions_wait_for_their_own_bucket_alone() {
+    let limits = RateLimits::default();
+    let too_many = TooMany {
+        retry_after: SECOND,
+        global: true,
+    };
+    let none = HeaderMap::new();
+    limits.note(
+        &message_to(1),
+        StatusCode::TOO_MANY_REQUESTS,
+        &none,
+        Some(too_many),
+    );
+    let first = ApiRoute::post("/interactions/{}/{}/callback", &[&1, &"t"]).key;
+    let later = ApiRoute::post("/webhooks/{}/{}", &[&2, &"t"]).key;
+    for _ in 0..100 {
+        assert_eq!((limits.take(&first), limits.take(&later)), (Ok(()), Ok(())));
+    }
+    let own = TooMany {
+        global: false,
+        ..too_many
+    };
+    limits.note(&later, StatusCode::TOO_MANY_REQUESTS, &none, Some(own));
+    assert_eq!(limits.take(&later), Err(SECOND));
+    tokio::time::advance(SECOND).await;
+    let granted = (0..200).filter(|channel| limits.take(&message_to(*channel)).is_ok());
+    assert_eq!(granted.count(), 45, "they take no places of others");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_refusals_end_all_asking_for_a_while() {
     let limits = RateLimits::default();
     for _ in 0..MOST_REFUSALS {

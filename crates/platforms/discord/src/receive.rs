@@ -115,6 +115,10 @@ impl DiscordAdapter {
         ))
     }
 
+    pub(crate) fn note_channels(&self, described: &[RawChannel]) {
+        self.channels.note(described, self.me.get().copied());
+    }
+
     /// Where a message stands. `None` if that is out of our reach.
     pub(crate) async fn locate(
         &self,

@@ -20,6 +20,15 @@ pub(crate) struct RouteKey {
     pub(crate) major: String,
 }
 
+impl RouteKey {
+    /// Answers to interactions do not count towards what a bot may ask altogether, and are not held by it.
+    pub(crate) fn answers_interaction(&self) -> bool {
+        ["/interactions/", "/webhooks/"]
+            .iter()
+            .any(|begin| self.template.starts_with(begin))
+    }
+}
+
 impl ApiRoute {
     /// The ids are put where the braces are; the first of them is the one that is counted for.
     pub(crate) fn new(method: Method, template: &'static str, ids: &[&dyn Display]) -> Self {

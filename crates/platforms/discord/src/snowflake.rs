@@ -39,6 +39,15 @@ impl Snowflake {
         Self::at(now.minus(ago))
     }
 
+    /// The id that lies so long before this one.
+    pub(crate) fn earlier(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(ticks(by)).max(1))
+    }
+
+    pub(crate) fn later(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(ticks(by)))
+    }
+
     pub(crate) fn position(self) -> Position {
         self.0.unsigned_abs()
     }
@@ -46,6 +55,11 @@ impl Snowflake {
     pub(crate) fn from_position(position: Position) -> Self {
         Self(i64::try_from(position).unwrap_or(i64::MAX).max(1))
     }
+}
+
+fn ticks(time: Duration) -> i64 {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    millis.saturating_mul(1 << TIME_SHIFT)
 }
 
 impl fmt::Display for Snowflake {

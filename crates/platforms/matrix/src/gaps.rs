@@ -1,7 +1,7 @@
 //! What is missing before a timeline: read from the room's history, backwards, up to where we stand.
 
 use serde_json::Value;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::MatrixAdapter;
 use crate::listening::drop_earlier;
@@ -11,10 +11,10 @@ use crate::sync::{RoomEvent, read_events};
 use crate::wire::MatrixRoute;
 
 /// Events of one answer.
-const PAGE: usize = 50;
-/// A room that said more than this while we were away is not read further back: what is older than five
-/// hundred messages is nobody's question any more.
-const PAGES: usize = 10;
+const PAGE: usize = 100;
+/// What is read of one room. What was said last is read first, so beyond these five thousand it is the oldest
+/// that nobody answers.
+const PAGES: usize = 50;
 
 impl MatrixAdapter {
     /// The events between our position and the place from which the timeline goes on, oldest first.
@@ -53,7 +53,7 @@ impl MatrixAdapter {
             }
         }
         let count = missed.len();
-        info!(account = %self.account, room, count, "more was said here than is read after an absence");
+        warn!(account = %self.account, room, count, "more was said here than is read after an absence");
         Ok(missed)
     }
 }

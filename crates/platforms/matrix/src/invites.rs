@@ -15,6 +15,7 @@ use tracing::{debug, info, warn};
 
 use crate::lookups::is_answer;
 use crate::names::server_of;
+use crate::strangers::StrangerRooms;
 use crate::sync::RoomInvitation;
 use crate::wire::MatrixRoute;
 use crate::{MatrixAdapter, UNSPOKEN};
@@ -29,8 +30,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 const ANSWERING: Duration = Duration::from_secs(5);
 /// How often.
 const TRIES: u32 = 20;
-/// Private rooms that strangers opened, to ask to be let in.
-const MOST_STRANGERS: usize = 100;
+/// Under which it is kept how many rooms strangers opened.
 const STRANGERS_KEY: &str = "strangers";
 
 const ENCRYPTED: &str =
@@ -90,15 +90,14 @@ impl MatrixAdapter {
         if !rule.pairing || !invitation.is_direct || !is_spoken {
             return Ok(false);
         }
-        let kept = self.store.load(STRANGERS_KEY).await?;
-        let strangers: usize = kept.and_then(|kept| kept.parse().ok()).unwrap_or_default();
-        if strangers >= MOST_STRANGERS {
-            warn!(account = %self.account, strangers, "too many strangers have opened rooms; invite this account yourself, or write an allowlist");
+        let mut strangers = StrangerRooms::read(self.store.load(STRANGERS_KEY).await?);
+        let is_admitted = strangers.admit(&invitation.inviter, self.clock.now());
+        if !is_admitted {
+            warn!(account = %self.account, inviter = invitation.inviter, "strangers have opened too many rooms today; an invitation is left alone");
             return Ok(false);
         }
-        let more = (strangers + 1).to_string();
         self.store
-            .save(STRANGERS_KEY, &more, SaveDurability::Soon)
+            .save(STRANGERS_KEY, &strangers.kept(), SaveDurability::Soon)
             .await?;
         Ok(true)
     }

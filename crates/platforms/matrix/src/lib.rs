@@ -35,6 +35,7 @@ mod rooms;
 mod sealed_file;
 mod send;
 mod session;
+mod strangers;
 mod sync;
 mod wire;
 
@@ -45,9 +46,9 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
-    ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReactionChoices,
-    ReceiveError, ReceivedEvent, RecentKeys, Redelivery, ReplyButton, ReplyRule, ReportedChanges,
-    SendError, TextLimit,
+    ChatState, CheckError, ChoiceShape, DownloadError, MissedMessages, OutgoingFile, OutgoingText,
+    ReactionChoices, ReceiveError, ReceivedEvent, RecentKeys, Redelivery, ReplyButton, ReplyRule,
+    ReportedChanges, SendError, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatPlace, MessageId, SharedClock, UpdateId, UserId,
@@ -299,16 +300,19 @@ fn capabilities(length: usize, media_bytes: u64) -> Capabilities {
         buttons: Some(ButtonLimits {
             most: ReactionChoices::MOST,
             data_bytes: 64,
+            shown: ChoiceShape::Reactions,
         }),
         files_in: Some(media_bytes),
         files_out: Some(files::UPLOAD_BYTES as u64),
         threads: true,
         typing: Some(presence::TYPING),
         redelivery: Redelivery::Always,
+        missed: MissedMessages::Repeated,
         // Synapse remembers a transaction for a day, others for as long as they run or for half an hour.
         send_keys: Some(Duration::from_secs(30 * 60)),
         ordered_messages: false,
         replies: ReplyRule::Free,
+        unasked: UnaskedMessages::AnyTime,
     }
 }
 

@@ -272,7 +272,7 @@ impl MatrixReceiver<'_> {
             if let Some(why) = error.is_final().filter(|_| !self.may_log_in_again(error)) {
                 self.matrix
                     .set_state(ChatState::Stopped { why: why.clone() });
-                return Some(ReceiveError::Unauthorized {
+                return Some(ReceiveError::Ended {
                     account: self.matrix.account.clone(),
                     description: why,
                 });

@@ -18,6 +18,7 @@ impl SignalAdapter {
             });
         }
         let answer = self.daemon.ping().await?;
+        self.daemon.prove_account().await?;
         let mut shortcomings = Vec::new();
         shortcomings.extend(answer["version"].as_str().and_then(too_old));
         if self.daemon.receives_without_us().await? {

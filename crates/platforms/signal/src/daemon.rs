@@ -152,6 +152,25 @@ impl SignalDaemon {
         }
     }
 
+    /// Whether Signal still takes the daemon for the account's. A daemon for one account answers all that it
+    /// can by itself when the phone has unlinked it, and hears nothing any more. Only a refusal counts: that
+    /// Signal cannot be reached passes by itself.
+    pub(crate) async fn prove_account(&self) -> Result<(), SignalCallError> {
+        let nothing = json!({});
+        let asked = match self.call("listDevices", nothing.clone()).await {
+            Err(error) if error.says_unknown_parameter() => {
+                let limit = self.request;
+                self.call_plainly("listDevices", &nothing, limit, LONGEST_EVENT)
+                    .await
+            }
+            asked => asked,
+        };
+        match asked {
+            Err(error) if error.lacks_account() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Asks for something small that only a daemon with our account answers.
     pub(crate) async fn ping(&self) -> Result<Value, SignalCallError> {
         self.call("version", json!({})).await

@@ -119,6 +119,9 @@ struct SignalAttachment {
     content_type: Option<String>,
     filename: Option<String>,
     size: Option<u64>,
+    /// Told since the summer of 2026.
+    #[serde(alias = "voiceNote")]
+    is_voice_note: Option<bool>,
 }
 
 /// Somebody, as Signal names them: by an id that stays, and by a number that may be hidden or change.
@@ -221,6 +224,10 @@ impl SignalAttachment {
         let mime = self.content_type.as_deref().unwrap_or_default();
         let kind = match mime.split('/').next() {
             Some("image") => AttachmentKind::Photo,
+            // A recording has no name, and what is attached as a file has one.
+            Some("audio") if self.is_voice_note.unwrap_or(self.filename.is_none()) => {
+                AttachmentKind::Voice
+            }
             Some("audio") => AttachmentKind::Audio,
             Some("video") => AttachmentKind::Video,
             _ => AttachmentKind::Document,

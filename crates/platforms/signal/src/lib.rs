@@ -40,9 +40,9 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
-    ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReactionChoices,
-    ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit,
-    ThrottledChats,
+    ChatState, CheckError, ChoiceShape, DownloadError, MissedMessages, OutgoingFile, OutgoingText,
+    ReactionChoices, ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges,
+    SendError, TextLimit, ThrottledChats, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, SharedClock,
@@ -73,16 +73,21 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: ReactionChoices::MOST,
         data_bytes: 64,
+        shown: ChoiceShape::Reactions,
     }),
     files_in: Some(files::DOWNLOAD_BYTES),
     files_out: Some(files::UPLOAD_BYTES as u64),
     threads: false,
     typing: Some(presence::TYPING),
     redelivery: Redelivery::Never,
+    missed: MissedMessages::Kept(
+        "by Signal, if its daemon runs with `--receive-mode=on-connection`",
+    ),
     send_keys: None,
     // They are times, each by its sender's clock.
     ordered_messages: false,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 #[derive(Clone, Debug)]
@@ -128,6 +133,8 @@ pub struct SignalTiming {
     pub throttle: Duration,
     /// How often the daemon is asked whether it still has our account.
     pub ping: Duration,
+    /// How often Signal itself is asked that, by way of the daemon.
+    pub prove: Duration,
     /// The daemon shows every fifteen seconds that it lives; after this long it does not.
     pub silence: Duration,
 }
@@ -315,6 +322,7 @@ impl Default for SignalTiming {
             retry: (Duration::from_secs(1), Duration::from_secs(60)),
             throttle: Duration::from_secs(60),
             ping: Duration::from_secs(60),
+            prove: Duration::from_secs(15 * 60),
             // Two signs of life missed, and a slow machine's time.
             silence: Duration::from_secs(40),
         }

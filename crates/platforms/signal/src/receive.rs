@@ -39,6 +39,8 @@ pub(crate) fn stream(
         ping_at: Instant::now(),
         backoff: Backoff::new(signal.timing.retry.0, signal.timing.retry.1),
         has_looked_around: false,
+        has_leftovers: false,
+        proved_at: Instant::now(),
         left: HashSet::new(),
     };
     stream::unfold((receiver, stop), |(mut receiver, stop)| async move {
@@ -70,6 +72,10 @@ struct SignalReceiver<'a> {
     ping_at: Instant,
     backoff: Backoff,
     has_looked_around: bool,
+    /// What an earlier process left is among what is handed out.
+    has_leftovers: bool,
+    /// When Signal was last asked whether the account is still linked.
+    proved_at: Instant,
     /// Events of an earlier process that are not stored yet.
     left: HashSet<UpdateId>,
 }
@@ -103,6 +109,11 @@ impl SignalReceiver<'_> {
                 self.alive();
                 continue;
             }
+            // Before anything new, and whether the daemon is there or not.
+            if !self.has_leftovers {
+                self.take_leftovers().await;
+                continue;
+            }
             if let Err(error) = self.listen().await {
                 self.ride_out(error).await;
             }
@@ -133,10 +144,7 @@ impl SignalReceiver<'_> {
 
     async fn listen(&mut self) -> Result<(), SignalCallError> {
         if self.events.is_none() {
-            let events = self.connect().await?;
-            self.events = Some(events);
-            // What an earlier process left goes first.
-            return Ok(());
+            self.events = Some(self.connect().await?);
         }
         match self.wait().await {
             ReceiveStep::Settled(settled) => self.settle(settled).await,
@@ -144,6 +152,10 @@ impl SignalReceiver<'_> {
             ReceiveStep::Ping => {
                 self.ping_at = Instant::now() + self.signal.timing.ping;
                 self.signal.daemon.ping().await?;
+                if self.proved_at.elapsed() >= self.signal.timing.prove {
+                    self.signal.daemon.prove_account().await?;
+                    self.proved_at = Instant::now();
+                }
                 self.alive();
             }
         }
@@ -174,9 +186,11 @@ impl SignalReceiver<'_> {
         if !self.has_looked_around {
             self.signal.look_around().await?;
             self.has_looked_around = true;
-            self.take_leftovers().await;
         }
         let events = self.signal.daemon.events().await?;
+        // Behind it: a socket that is opened for a call alone would be handed messages.
+        self.signal.daemon.prove_account().await?;
+        self.proved_at = Instant::now();
         self.alive();
         self.ping_at = Instant::now() + self.signal.timing.ping;
         info!(account = %self.signal.account, "connected to signal-cli");
@@ -246,12 +260,14 @@ impl SignalReceiver<'_> {
     async fn take_leftovers(&mut self) {
         match self.signal.leftovers.load().await {
             Ok(events) => {
+                self.has_leftovers = true;
                 self.left
                     .extend(events.iter().filter_map(leftovers::update).cloned());
                 self.ready.extend(events);
             }
             Err(error) => {
-                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read");
+                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read; trying again");
+                sleep(self.backoff.next_wait()).await;
             }
         }
     }

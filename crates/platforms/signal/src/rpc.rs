@@ -23,6 +23,9 @@ const INTERNAL: i64 = -32603;
 const INVALID_PARAMS: i64 = -32602;
 const INVALID_REQUEST: i64 = -32600;
 
+/// What Signal's servers say to a device that was unlinked, within whatever failed by that.
+const UNLINKED: &str = "Authorization failed";
+
 /// Why a call came to nothing.
 #[derive(Debug, Error)]
 pub(crate) enum SignalCallError {
@@ -122,7 +125,7 @@ impl SignalRefusal {
 impl std::fmt::Display for SignalRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.code {
-            INVALID_PARAMS if self.message.contains("account") => f.write_str(NO_ACCOUNT),
+            _ if self.lacks_account() => f.write_str(NO_ACCOUNT),
             UNTRUSTED_KEY => f.write_str(
                 "their safety number changed; compare it with them, then `signal-cli trust` lets messages through",
             ),
@@ -163,9 +166,7 @@ impl SignalCallError {
     pub(crate) fn lacks_account(&self) -> bool {
         match self {
             Self::Status { status } => *status == 400,
-            Self::Refused(refusal) => {
-                refusal.code == INVALID_PARAMS && refusal.message.contains("account")
-            }
+            Self::Refused(refusal) => refusal.lacks_account(),
             _ => false,
         }
     }
@@ -195,6 +196,12 @@ impl SignalCallError {
 }
 
 impl SignalRefusal {
+    /// The daemon does not know the account, or Signal does not know the daemon.
+    fn lacks_account(&self) -> bool {
+        let is_unknown = self.code == INVALID_PARAMS && self.message.contains("account");
+        is_unknown || self.message.contains(UNLINKED)
+    }
+
     fn is_throttled(&self) -> bool {
         self.code == RATE_LIMIT || self.all_are("RATE_LIMIT_FAILURE")
     }
@@ -206,7 +213,7 @@ impl SignalRefusal {
                 retry_after: self.retry_after(),
             },
             // The account may be linked again, and nothing has left.
-            INVALID_PARAMS if self.message.contains("account") => {
+            _ if self.lacks_account() => {
                 SendFailure::NotSent(Box::new(SignalCallError::Refused(self)))
             }
             // Signal's servers may have it although the daemon was not told.

@@ -77,23 +77,24 @@ impl ChannelHistory<'_> {
         self.page("conversations.replies", &params, cursor).await
     }
 
-    /// The channels and private chats in which the bot is, private ones first.
-    pub(crate) async fn channels(&self, most: usize) -> Result<Vec<ChatId>, SlackCallError> {
-        let mut channels = Vec::new();
-        for kinds in ["im,mpim", "public_channel,private_channel"] {
-            let params = [
-                ("types", kinds),
-                ("exclude_archived", "true"),
-                ("limit", "200"),
-            ];
-            self.wait().await;
-            let answer = self.slack.wire.ask("users.conversations", &params).await?;
-            let listed = answer.value["channels"].as_array().into_iter().flatten();
-            let ids = listed.filter_map(|channel| ChatId::new(channel["id"].as_str()?).ok());
-            channels.extend(ids);
-        }
-        channels.truncate(most);
-        Ok(channels)
+    /// Some of the channels of these kinds in which the bot is, and where the next of them begin. A page may
+    /// hold fewer than it could.
+    pub(crate) async fn channels(
+        &self,
+        kinds: &str,
+        cursor: Option<String>,
+    ) -> Result<(Vec<ChatId>, Option<String>), SlackCallError> {
+        let mut params = vec![
+            ("types", kinds),
+            ("exclude_archived", "true"),
+            ("limit", PAGE),
+        ];
+        params.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        self.wait().await;
+        let answer = self.slack.wire.ask("users.conversations", &params).await?;
+        let listed = answer.value["channels"].as_array().into_iter().flatten();
+        let ids = listed.filter_map(|channel| ChatId::new(channel["id"].as_str()?).ok());
+        Ok((ids.collect(), next_page(&answer.value)))
     }
 
     async fn page(
@@ -110,10 +111,9 @@ impl ChannelHistory<'_> {
             Value::Array(messages) => messages,
             _ => Vec::new(),
         };
-        let next = answer.value["response_metadata"]["next_cursor"].as_str();
         Ok(HistoryPage {
             messages,
-            next: next.filter(|next| !next.is_empty()).map(str::to_owned),
+            next: next_page(&answer.value),
         })
     }
 
@@ -126,4 +126,9 @@ impl ChannelHistory<'_> {
             wait = self.slack.pace.reserve(RateTier::History);
         }
     }
+}
+
+fn next_page(answer: &Value) -> Option<String> {
+    let next = answer["response_metadata"]["next_cursor"].as_str();
+    next.filter(|next| !next.is_empty()).map(str::to_owned)
 }

@@ -46,8 +46,9 @@ use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
-    ChatState, CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError,
-    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
+    ChatState, CheckError, ChoiceShape, DownloadError, HttpIntake, MissedMessages, OutgoingFile,
+    OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges,
+    SendError, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{AccountId, Attachment, ButtonPress, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 25,
         data_bytes: 2000,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(download::DOWNLOAD_BYTES),
     files_out: Some(upload::UPLOAD_BYTES as u64),
@@ -78,9 +80,11 @@ const CAPABILITIES: Capabilities = Capabilities {
     // Slack shows it for two minutes.
     typing: Some(Duration::from_secs(60)),
     redelivery: Redelivery::WhileConnected,
+    missed: MissedMessages::Read,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 /// One bot in one workspace.

@@ -183,7 +183,7 @@ pub(crate) async fn ride_out(
     let why = error.to_string();
     if error.is_final() {
         slack.set_state(ChatState::Stopped { why: why.clone() });
-        return Err(ReceiveError::Unauthorized {
+        return Err(ReceiveError::Ended {
             account: slack.account.clone(),
             description: why,
         });

@@ -34,6 +34,8 @@ const MOST_SWEPT_PAGES: usize = 20;
 const MOST_PARENT_PAGES: usize = 5;
 /// Threads older than those pages that are asked for: as many as a minute and a half allows.
 const MOST_OLD_THREADS: usize = 60;
+/// Pages of the list of channels, two hundred on each.
+const MOST_LISTED_PAGES: usize = 20;
 /// Channels of which nothing is known.
 const MOST_NEW_CHANNELS: usize = 200;
 /// Attempts at one page, before the whole sweep is put off.
@@ -81,13 +83,8 @@ async fn sweep(slack: &SlackAccount, listening: &ListeningState) -> bool {
         .collect();
     let reader = ChannelHistory { slack };
     if let Some(since) = last_connected::load(slack).await {
-        match patiently(slack, || reader.channels(MOST_NEW_CHANNELS)).await {
-            Ok(joined) => {
-                let new = joined
-                    .into_iter()
-                    .filter(|channel| !is_known.contains(channel));
-                channels.extend(new.map(|channel| (channel, since)));
-            }
+        match new_channels(&reader, &is_known).await {
+            Ok(new) => channels.extend(new.into_iter().map(|channel| (channel, since))),
             Err(error) if may_pass(&error) => return false,
             Err(error) => {
                 warn!(account = %slack.account, %error, "what was said in new channels meanwhile is not known");
@@ -127,6 +124,33 @@ async fn sweep(slack: &SlackAccount, listening: &ListeningState) -> bool {
         warn!(account = %slack.account, %error, "positions could not be saved");
     }
     true
+}
+
+/// The channels and private chats in which the bot is and of which nothing is known, private ones first.
+async fn new_channels(
+    reader: &ChannelHistory<'_>,
+    known: &BTreeSet<ChatId>,
+) -> Result<Vec<ChatId>, SlackCallError> {
+    let slack = reader.slack;
+    let mut new = Vec::new();
+    for kinds in ["im,mpim", "public_channel,private_channel"] {
+        let mut cursor = None;
+        for _ in 0..MOST_LISTED_PAGES {
+            let page = || reader.channels(kinds, cursor.clone());
+            let (listed, next) = patiently(slack, page).await?;
+            new.extend(listed.into_iter().filter(|one| !known.contains(one)));
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    let too_many = new.len().saturating_sub(MOST_NEW_CHANNELS);
+    if too_many > 0 {
+        warn!(account = %slack.account, too_many, "channels in which nobody spoke to us yet are not looked into for what was said meanwhile");
+        new.truncate(MOST_NEW_CHANNELS);
+    }
+    Ok(new)
 }
 
 /// One in which somebody waits, if there is one.

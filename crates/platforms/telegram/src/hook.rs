@@ -115,7 +115,7 @@ impl WebhookIntake {
             } = error
             {
                 telegram.set_state(ChatState::Stopped { why });
-                return Err(ReceiveError::Unauthorized {
+                return Err(ReceiveError::Ended {
                     account: telegram.account.clone(),
                     description,
                 });

@@ -27,9 +27,9 @@ use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState,
-    CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent,
-    RecentKeys, Redelivery, RefusalLog, ReplyButton, ReplyRule, ReportedChanges, SendError,
-    TextLimit, ThrottledChats,
+    CheckError, ChoiceShape, DownloadError, HttpIntake, MissedMessages, OutgoingFile, OutgoingText,
+    ReceiveError, ReceivedEvent, RecentKeys, Redelivery, RefusalLog, ReplyButton, ReplyRule,
+    ReportedChanges, SendError, TextLimit, ThrottledChats, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, Secret,
@@ -65,15 +65,18 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 100,
         data_bytes: 64,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(files::DOWNLOAD_BYTES),
     files_out: Some(files::UPLOAD_BYTES as u64),
     threads: true,
     typing: Some(Duration::from_secs(5)),
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 #[derive(Clone, Debug)]

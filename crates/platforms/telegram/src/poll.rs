@@ -225,7 +225,7 @@ impl UpdatePoller<'_> {
                 self.telegram.set_state(ChatState::Stopped {
                     why: error.to_string(),
                 });
-                return Some(ReceiveError::Unauthorized {
+                return Some(ReceiveError::Ended {
                     account: self.telegram.account.clone(),
                     description: description.clone(),
                 });

@@ -28,8 +28,9 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, HttpIntake, ReceiveError,
-    ReceivedEvent, Redelivery, RefusalLog, ReplyButton, ReplyRule, ReportedChanges, SendError,
+    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, ChoiceShape, HttpIntake,
+    MissedMessages, ReceiveError, ReceivedEvent, Redelivery, RefusalLog, ReplyButton, ReplyRule,
+    ReportedChanges, SendError, UnaskedMessages,
 };
 use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, Secret, SharedClock};
 use reqwest::Url;
@@ -52,15 +53,18 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 100,
         data_bytes: ReplyButton::DATA_BYTES,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: None,
     files_out: None,
     threads: true,
     typing: None,
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: false,
     replies: ReplyRule::OneForEach,
+    unasked: UnaskedMessages::Never,
 };
 
 #[derive(Clone, Debug)]

@@ -17,9 +17,9 @@ use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AccountCheck, AccountShortcoming, AdapterState, AttachmentStream, Capabilities, Chat,
-    ChatReply, ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReceiveError,
-    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, SendFailure,
-    TextLimit,
+    ChatReply, ChatState, CheckError, DownloadError, MissedMessages, OutgoingFile, OutgoingText,
+    ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError,
+    SendFailure, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatKind, ChatPlace, MessageId, SharedClock, Timestamp, UserId,
@@ -48,9 +48,11 @@ const CAPABILITIES: Capabilities = Capabilities {
     typing: Some(Duration::from_secs(10)),
     // From our own disk. What the bridge could not keep while we were away is lost: it has no history.
     redelivery: Redelivery::WhileConnected,
+    missed: MissedMessages::Kept("by the bridge, as far as it has room"),
     send_keys: None,
     ordered_messages: false,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 /// One account behind one bridge.

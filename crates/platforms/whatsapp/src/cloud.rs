@@ -26,9 +26,9 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatReply,
-    ChatState, CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError,
-    ReceivedEvent, RecentKeys, Redelivery, RefusalLog, ReplyRule, ReportedChanges, SendError,
-    SendFailure, TextLimit,
+    ChatState, CheckError, ChoiceShape, DownloadError, HttpIntake, MissedMessages, OutgoingFile,
+    OutgoingText, ReceiveError, ReceivedEvent, RecentKeys, Redelivery, RefusalLog, ReplyRule,
+    ReportedChanges, SendError, SendFailure, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatKind, ChatPlace, MessageId, Secret,
@@ -57,6 +57,9 @@ const MESSAGE: TextLimit = TextLimit::utf16(4096);
 /// The same above buttons.
 const CHOICE_TEXT: TextLimit = TextLimit::utf16(1024);
 
+/// For so long after somebody wrote Meta takes words that it has not approved.
+const FREE_WORDS: Duration = Duration::from_secs(24 * 3600);
+
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: false,
@@ -65,15 +68,18 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: requests::MOST_ROWS,
         data_bytes: requests::ROW_ID_BYTES,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(files::FILE_BYTES),
     files_out: Some(files::FILE_BYTES),
     threads: false,
     typing: Some(Duration::from_secs(25)),
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: false,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::After(FREE_WORDS),
 };
 
 /// Events that wait to be stored.
@@ -222,7 +228,7 @@ impl WhatsAppCloud {
             {
                 let description = refusal.words();
                 self.set_state(ChatState::Stopped { why });
-                return Err(ReceiveError::Unauthorized {
+                return Err(ReceiveError::Ended {
                     account: self.account.clone(),
                     description,
                 });

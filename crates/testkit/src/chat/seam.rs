@@ -7,9 +7,10 @@ use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, DownloadError,
-    OutgoingFile, OutgoingText, ReceiptWaiter, ReceiveError, ReceivedEvent, Redelivery,
-    ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
+    AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, ChoiceShape,
+    DownloadError, MissedMessages, OutgoingFile, OutgoingText, ReceiptWaiter, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
+    UnaskedMessages,
 };
 use hermetic_types::{AccountId, Attachment, ButtonPress, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
@@ -28,15 +29,18 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: 100,
         data_bytes: ReplyButton::DATA_BYTES,
+        shown: ChoiceShape::Buttons,
     }),
     files_in: Some(1 << 30),
     files_out: Some(1 << 30),
     threads: true,
     typing: Some(Duration::from_secs(5)),
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 impl Chat for FakeChat {

@@ -267,6 +267,9 @@ impl Inner {
         let id = self.next_id();
         message["id"] = json!(id.to_string());
         message["channel_id"] = json!(channel.to_string());
+        if let Some(channel) = self.channels.get_mut(&channel) {
+            channel["last_message_id"] = json!(id.to_string());
+        }
         self.messages.insert((channel, id), message.clone());
         self.announce(channel, message);
         id

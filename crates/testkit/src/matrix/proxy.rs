@@ -49,6 +49,8 @@ pub enum ProxyFault {
     Deaf,
     /// The next so many syncs break off.
     BreakSyncs(usize),
+    /// A page of a history holds so many events and no more, until this is taken back.
+    ShortPages(usize),
     /// The next so many requests of any kind are answered by something in front of a homeserver that is away.
     Away(usize),
 }
@@ -139,6 +141,22 @@ impl Shared {
 }
 
 impl World {
+    /// The request as it is handed on, where pages are to be short.
+    fn short_page(&self, path: String) -> String {
+        let mut faults = self.faults.iter();
+        let size = faults.find_map(|fault| match fault {
+            ProxyFault::ShortPages(size) => Some(size),
+            _ => None,
+        });
+        match (size, path.contains("/messages?"), path.split_once("limit=")) {
+            (Some(size), true, Some((before, after))) => {
+                let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+                format!("{before}limit={size}{rest}")
+            }
+            _ => path,
+        }
+    }
+
     fn take(&mut self, wanted: impl Fn(&ProxyFault) -> bool) -> Option<ProxyFault> {
         let at = self.faults.iter().position(wanted)?;
         Some(self.faults.remove(at))
@@ -160,6 +178,7 @@ async fn hand_on(State(shared): State<Arc<Shared>>, request: Request) -> Respons
         .path_and_query()
         .map_or("", |path| path.as_str())
         .to_owned();
+    let path = shared.lock().short_page(path);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let is_sync = path.starts_with("/_matrix/client/v3/sync");

@@ -168,7 +168,14 @@ impl SignalServer {
         self.world.set_linked(false);
     }
 
+    /// The phone unlinks a daemon that is one for this account alone: it goes on answering what it can by
+    /// itself.
+    pub fn orphan(&self) {
+        self.world.set_orphaned(true);
+    }
+
     pub fn link(&self) {
+        self.world.set_orphaned(false);
         self.world.set_linked(true);
     }
 

@@ -64,6 +64,8 @@ struct Inner {
     /// At Signal's servers.
     waiting: VecDeque<String>,
     is_unlinked: bool,
+    /// Unlinked, and the daemon answers as before: it is a daemon for this one account.
+    is_orphaned: bool,
     last_timestamp: u64,
     failures: HashMap<String, VecDeque<Failure>>,
     calls: HashMap<String, Vec<Call>>,
@@ -144,6 +146,14 @@ impl World {
 
     pub(super) fn is_linked(&self) -> bool {
         !self.lock().is_unlinked
+    }
+
+    pub(super) fn set_orphaned(&self, orphaned: bool) {
+        self.change(|inner| inner.is_orphaned = orphaned);
+    }
+
+    pub(super) fn is_orphaned(&self) -> bool {
+        self.lock().is_orphaned
     }
 
     pub(super) fn next_timestamp(&self) -> u64 {

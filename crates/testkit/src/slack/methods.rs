@@ -285,8 +285,18 @@ fn joined(world: &World, params: &Value) -> Value {
         .channels
         .keys()
         .filter(|id| id.starts_with('D') == wants_private);
-    let channels: Vec<_> = channels.map(|id| json!({ "id": id })).collect();
-    json!({ "channels": channels, "response_metadata": { "next_cursor": "" } })
+    let cursor = params["cursor"].as_str();
+    let from: usize = cursor
+        .and_then(|cursor| cursor.parse().ok())
+        .unwrap_or_default();
+    let listed: Vec<_> = channels.skip(from).collect();
+    let next = match listed.len() > inner.page {
+        true => (from + inner.page).to_string(),
+        false => String::new(),
+    };
+    let listed = listed.iter().take(inner.page);
+    let channels: Vec<_> = listed.map(|id| json!({ "id": id })).collect();
+    json!({ "channels": channels, "response_metadata": { "next_cursor": next } })
 }
 
 fn refuse(error: &str) -> Response {

@@ -113,7 +113,7 @@ pub(super) const DISCORD: PlatformKeys = PlatformKeys {
             FILE_ONLY,
             count(0, 10_000),
             "100",
-            "messages read in one channel",
+            "messages to us that are read in one channel",
         ),
         (
             "missed_message_backfill.max_dispatches",

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    Capabilities, ChatState, OutgoingFile, ReceiveError, ReceivedEvent, Redelivery, ReplyRule,
-    ReportedChanges, TextLimit,
+    Capabilities, ChatState, MissedMessages, OutgoingFile, ReceiveError, ReceivedEvent, Redelivery,
+    ReplyRule, ReportedChanges, TextLimit, UnaskedMessages,
 };
 use hermetic_redact::Redactor;
 use hermetic_store::{MessageEnd, RowOwner};
@@ -55,9 +55,11 @@ const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     typing: None,
     redelivery: Redelivery::Always,
+    missed: MissedMessages::Repeated,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 impl FakeChat {

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use futures::future::{self, BoxFuture, FutureExt as _};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hermetic_chat::{
-    Capabilities, Chat, ChatEvent, ChatReply, ChatState, Receipt, ReceiveError, ReceivedEvent,
-    Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit,
+    Capabilities, Chat, ChatEvent, ChatReply, ChatState, MissedMessages, Receipt, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, ChatId, ChatKind, ChatPlace, Clock as _, IncomingMessage, MessageId, Platform,
@@ -41,9 +41,11 @@ const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     typing: None,
     redelivery: Redelivery::Never,
+    missed: MissedMessages::Lost,
     send_keys: None,
     ordered_messages: true,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 impl StoryChat {

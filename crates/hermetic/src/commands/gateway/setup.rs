@@ -5,8 +5,8 @@ pub(crate) mod prompt;
 
 use std::fmt::Write as _;
 
-use hermetic_app::{self as app, PlatformSetup};
-use hermetic_config::{ConfigInputs, load_with_dotenv};
+use hermetic_app::{self as app, PlatformSetup, SetupValue};
+use hermetic_config::{Config, ConfigInputs, SettingOrigin, load_with_dotenv};
 use hermetic_types::Platform;
 
 use self::dotenv_file::DotenvFile;
@@ -83,7 +83,8 @@ pub(crate) async fn connect(
         "\n{BOLD}{}{BOLD:#} (every step outside of this program: {})\n\n",
         setup.title, setup.guide
     ))?;
-    take_values(setup, inputs, &mut file, prompt, args).await?;
+    // Boxed: it holds every platform's check, and whoever awaits this holds all of it.
+    Box::pin(take_values(setup, inputs, &mut file, prompt, args)).await?;
     allow_people(setup, inputs, &mut file, prompt, args)?;
     file.write(&inputs.home)
 }
@@ -137,19 +138,23 @@ async fn take_values(
     }
     let mut ask_again = false;
     for _ in 0..MOST_ATTEMPTS {
-        for value in setup.values {
-            let there = file
-                .value(value.variable)
-                .or_else(|| environment(inputs, value.variable));
-            let kept = match there {
-                Some(there) if !ask_again && prompt.keeps(value.variable)? => Some(there),
-                _ => None,
-            };
-            let taken = match kept {
-                Some(kept) => kept,
-                None => prompt.value(value.variable, value.what, value.is_secret)?,
-            };
-            file.set(value.variable, &taken);
+        let looked = ValuesThere::look(inputs, file);
+        let there: Vec<_> = setup
+            .values
+            .iter()
+            .map(|value| looked.kept(value))
+            .collect();
+        for (value, kept) in setup.values.iter().zip(there) {
+            if let Some(kept) = kept.filter(|_| !ask_again)
+                && prompt.keeps(&kept.called)?
+            {
+                for (name, text) in &kept.lines {
+                    file.set(name, text);
+                }
+            } else {
+                let taken = prompt.value(value.variable, value.what, value.is_secret)?;
+                file.set(value.variable, &taken);
+            }
         }
         match accepted(setup, inputs, file, prompt, args).await? {
             true => return Ok(()),
@@ -205,6 +210,60 @@ async fn accepted(
         format!("{} could not be asked about this account", setup.title),
         "mend what is said above, or add --unchecked; nothing was written",
     ))
+}
+
+/// What needs no question, because it stands somewhere already.
+struct ValuesThere<'a> {
+    inputs: &'a ConfigInputs,
+    file: &'a DotenvFile,
+    /// What the files say together; nothing where they are not whole yet.
+    config: Option<Config>,
+}
+
+/// A value that is there, or others in its stead.
+struct KeptValue {
+    called: String,
+    /// What becomes a line of `.env`. What stands in `config.yaml` stays there.
+    lines: Vec<(&'static str, String)>,
+}
+
+impl<'a> ValuesThere<'a> {
+    fn look(inputs: &'a ConfigInputs, file: &'a DotenvFile) -> Self {
+        Self {
+            inputs,
+            file,
+            config: load_with_dotenv(inputs, file.text()).ok(),
+        }
+    }
+
+    fn kept(&self, value: &SetupValue) -> Option<KeptValue> {
+        let itself = self.find(value.variable).map(|lines| KeptValue {
+            called: value.variable.to_owned(),
+            lines,
+        });
+        itself.or_else(|| {
+            let others: Option<Vec<_>> = value.instead.iter().map(|name| self.find(name)).collect();
+            let others = others.filter(|others| !others.is_empty())?;
+            Some(KeptValue {
+                called: value.instead.join(" with "),
+                lines: others.concat(),
+            })
+        })
+    }
+
+    /// The line that it needs, or none where another file has it.
+    fn find(&self, variable: &'static str) -> Option<Vec<(&'static str, String)>> {
+        let line = self.file.value(variable);
+        let line = line.or_else(|| environment(self.inputs, variable));
+        if let Some(line) = line {
+            return Some(vec![(variable, line)]);
+        }
+        let settings = self.config.as_ref()?.settings();
+        let written = settings.iter().any(|setting| {
+            setting.variable() == Some(variable) && *setting.origin() != SettingOrigin::Default
+        });
+        written.then(Vec::new)
+    }
 }
 
 fn allow_people(

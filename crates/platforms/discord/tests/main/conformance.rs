@@ -69,6 +69,21 @@ impl StandIn for DiscordStandIn {
         self.server.dispatch("NOBODY_KNOWS", json!({}));
     }
 
+    fn edits(&self, message: &MessageId, text: &str) {
+        let message = message.as_str().parse().unwrap();
+        self.server.edits(self.channel, message, text);
+    }
+
+    fn deletes(&self, message: &MessageId) {
+        let message = message.as_str().parse().unwrap();
+        self.server.deletes(self.channel, message);
+    }
+
+    fn cuts(&self) -> bool {
+        self.server.cut();
+        true
+    }
+
     fn decide_next_send(&self, fate: SendFate) {
         let failure = match fate {
             SendFate::Refused => Failure::Refuse {

@@ -1,10 +1,12 @@
 //! What was said while nobody listened.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hermetic_testkit::discord::{CHANNEL, Failure, HISTORY};
+use hermetic_testkit::discord::{CHANNEL, Failure, GUILD, HISTORY};
+use serde_json::json;
 
-use crate::lab::{ALICE, Lab, listening_until, next, next_message, thread};
+use crate::lab::{ALICE, Lab, listening_until, message, next, next_message, thread};
 
 /// Alice wrote once in private and once in the channel, and both are stored.
 async fn known() -> Lab {
@@ -48,6 +50,117 @@ async fn a_lost_session_is_made_up_for_from_the_histories() {
     lab.server.repeats(lab.server.private_channel(ALICE), said);
     lab.server.says(ALICE, "now");
     assert_eq!(next_message(&mut inbox).await.text, "now");
+}
+
+#[tokio::test]
+async fn what_others_say_to_each_other_hides_nothing_that_is_said_in_a_gap() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.says_in(CHANNEL, ALICE, "<@42> one");
+    next_message(&mut inbox).await;
+    for number in 0..150 {
+        lab.server.says_in(CHANNEL, 8, &format!("chatter {number}"));
+    }
+    lab.server.says(ALICE, "all of it was heard");
+    next_message(&mut inbox).await;
+    lab.leave(inbox).await;
+    lab.server.forget_session();
+
+    // More than a page of it in the gap as well, and then the next mention moves the position.
+    for number in 0..120 {
+        lab.server.says_in(CHANNEL, 8, &format!("missed {number}"));
+    }
+    lab.server.says_in(CHANNEL, ALICE, "<@42> in the gap");
+    let tries = lab.server.tries(HISTORY);
+    let lab = lab.restarted(|_| {});
+    let mut inbox = lab.listen();
+    assert_eq!(next_message(&mut inbox).await.text, "in the gap");
+    lab.server.says_in(CHANNEL, ALICE, "<@42> now");
+    assert_eq!(next_message(&mut inbox).await.text, "now");
+    assert_eq!(
+        lab.server.tries(HISTORY) - tries,
+        3,
+        "two pages of the channel and one of Alice, and no chatter of before the gap"
+    );
+}
+
+#[tokio::test]
+async fn a_first_word_in_a_gap_is_found_in_channels_and_threads() {
+    let lab = Lab::new().await;
+    for (id, kind) in [(61, 0), (62, 0), (63, 15)] {
+        lab.server.add_channel(json!({
+            "id": id.to_string(), "type": kind, "guild_id": GUILD.to_string(), "name": "other",
+            "last_message_id": null,
+        }));
+    }
+    lab.server.add_channel(json!({
+        "id": "71", "type": 11, "guild_id": GUILD.to_string(), "parent_id": "61",
+        "owner_id": "8", "name": "a thread", "last_message_id": null,
+    }));
+    lab.server
+        .says_in(62, ALICE, "<@42> before there was a bot");
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.says(ALICE, "connected");
+    next_message(&mut inbox).await;
+    lab.leave(inbox).await;
+    lab.server.forget_session();
+
+    lab.server.says_in(61, ALICE, "<@42> in a channel");
+    lab.server.says_in(71, ALICE, "<@42> in a thread");
+    lab.server.says_in(71, 8, "to nobody");
+    lab.server
+        .says_in(63, 8, "a forum has no messages of its own");
+    let tries = lab.server.tries(HISTORY);
+    let lab = lab.restarted(|_| {});
+    let mut inbox = lab.listen();
+    // Not stored at first: it is found again.
+    let first = next(&mut inbox).await;
+    drop(first.receipt);
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        let text = next_message(&mut inbox).await.text;
+        if !heard.contains(&text) {
+            heard.push(text);
+        }
+    }
+    heard.sort();
+    assert_eq!(heard, ["in a channel", "in a thread"]);
+    assert!(lab.server.tries(HISTORY) - tries >= 3);
+    lab.leave(inbox).await;
+
+    // Stored now, and the session goes on: nothing is read again.
+    let tries = lab.server.tries(HISTORY);
+    let lab = lab.restarted(|_| {});
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.says(ALICE, "now");
+    assert_eq!(next_message(&mut inbox).await.text, "now");
+    assert_eq!(lab.server.tries(HISTORY), tries);
+}
+
+#[tokio::test]
+async fn what_a_process_did_not_store_of_the_histories_is_found_by_the_next() {
+    let lab = known().await;
+    lab.server.says(ALICE, "missed");
+    let lab = lab.restarted(|_| {});
+    let mut inbox = lab.listen();
+    let first = next(&mut inbox).await;
+    // Everything is handed out and the sweep is over, because something new comes.
+    lab.server.says(8, "new");
+    assert_eq!(message(next(&mut inbox).await.event).text, "new");
+    // It ends as a killed one does: nothing is said to Discord or to the store.
+    drop(inbox);
+    drop(first.receipt);
+    let lab = lab.restarted(|_| {});
+    let mut inbox = lab.listen();
+    // The other one may come twice, of the session and of the history, under one name.
+    let mut heard = BTreeSet::new();
+    while heard.len() < 2 {
+        heard.insert(next_message(&mut inbox).await.text);
+    }
+    assert_eq!(heard, ["missed", "new"].map(str::to_owned).into());
 }
 
 #[tokio::test]

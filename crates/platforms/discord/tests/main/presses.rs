@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use hermetic_chat::Chat;
-use hermetic_testkit::discord::{CHANNEL, FIRST_ANSWER};
+use hermetic_testkit::discord::{CHANNEL, CREATE_MESSAGE, FIRST_ANSWER, Failure};
 use hermetic_types::{ButtonPress, ChatKind};
 
-use crate::lab::{ALICE, Inbox, Lab, listening_until, next_press, outgoing, place};
+use crate::lab::{ALICE, Inbox, Lab, listening_until, next_press, outgoing, place, reply};
 
 const FOLLOW_UP: &str = "POST /webhooks/{}/{}";
 
@@ -70,6 +70,51 @@ async fn a_press_is_acknowledged_though_nobody_takes_the_events() {
         .await
         .unwrap();
     assert_eq!(lab.server.calls(FOLLOW_UP).len(), 1);
+}
+
+#[tokio::test]
+async fn a_press_is_acknowledged_while_everything_else_has_to_wait() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let press = pressed(&lab, &mut inbox).await;
+    let wait = Failure::TooMany {
+        retry_after: 60.0,
+        global: true,
+    };
+    lab.server.fail_next(CREATE_MESSAGE, wait);
+    for _ in 0..2 {
+        let held = lab.discord.send(&lab.private(), &reply("later")).await;
+        assert!(held.is_err(), "all have to wait for a minute");
+    }
+    assert_eq!(lab.server.tries(CREATE_MESSAGE), 1);
+    lab.discord.acknowledge_press(&press).await.unwrap();
+    assert_eq!(lab.server.calls(FIRST_ANSWER).len(), 1);
+    let said = lab.discord.answer_press(&press, &outgoing("Done.")).await;
+    said.unwrap();
+    assert_eq!(lab.server.calls(FOLLOW_UP).len(), 1);
+}
+
+#[tokio::test]
+async fn an_acknowledgement_that_fails_is_tried_once_more() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let press = pressed(&lab, &mut inbox).await;
+    // Carried out although its answer was lost: Discord says so to the second try.
+    lab.server.fail_next(FIRST_ANSWER, Failure::DropAfter);
+    lab.discord.acknowledge_press(&press).await.unwrap();
+    assert_eq!(lab.server.tries(FIRST_ANSWER), 2);
+
+    let press = pressed(&lab, &mut inbox).await;
+    for _ in 0..2 {
+        lab.server.fail_next(FIRST_ANSWER, Failure::BadGateway);
+    }
+    assert!(lab.discord.acknowledge_press(&press).await.is_err());
+    // Nothing was said yet, so this is the first answer and nothing behind one.
+    let said = lab.discord.answer_press(&press, &outgoing("Done.")).await;
+    said.unwrap();
+    let calls = lab.server.calls(FIRST_ANSWER);
+    assert_eq!(calls.last().unwrap().body["type"], 4);
+    assert_eq!(lab.server.calls(FOLLOW_UP).len(), 0);
 }
 
 #[tokio::test]

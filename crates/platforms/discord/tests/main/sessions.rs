@@ -128,7 +128,7 @@ async fn a_token_that_is_not_known_ends_it() {
     let lab = Lab::with(|config| config.token = hermetic_types::Secret::new("wrong")).await;
     let mut inbox = lab.listen();
     let last = timeout(PATIENCE, inbox.next()).await.unwrap().unwrap();
-    let ReceiveError::Unauthorized { description, .. } = last.unwrap_err();
+    let ReceiveError::Ended { description, .. } = last.unwrap_err();
     assert!(description.contains("token"), "{description}");
     assert!(timeout(PATIENCE, inbox.next()).await.unwrap().is_none());
     assert!(matches!(lab.discord.state(), ChatState::Stopped { .. }));
@@ -141,7 +141,10 @@ async fn a_missing_content_intent_is_said_with_its_remedy() {
     lab.server.withhold_content();
     let mut inbox = lab.listen();
     let last = timeout(PATIENCE, inbox.next()).await.unwrap().unwrap();
-    let ReceiveError::Unauthorized { description, .. } = last.unwrap_err();
+    let last = last.unwrap_err();
+    // The token is good.
+    assert!(!last.to_string().contains("credentials"), "{last}");
+    let ReceiveError::Ended { description, .. } = last;
     assert!(description.contains("developer portal"), "{description}");
     assert!(
         description.contains("message_content: false"),

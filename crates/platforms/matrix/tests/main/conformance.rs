@@ -6,6 +6,7 @@ use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
 use hermetic_testkit::matrix::{MatrixPerson, MatrixProxy, ProxyFault};
 use hermetic_testkit::pypi::Synapse;
 use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, UserId};
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
@@ -76,6 +77,22 @@ impl StandIn for SynapseStandIn {
 
     fn sends_garbage(&self) {
         self.proxy.spoil(ProxyFault::Garbage);
+    }
+
+    fn edits(&self, message: &MessageId, text: &str) {
+        let content = json!({ "msgtype": "m.text", "body": format!("* {text}"), "m.mentions": {},
+            "m.new_content": { "msgtype": "m.text", "body": text, "m.mentions": {} },
+            "m.relates_to": { "rel_type": "m.replace", "event_id": message.as_str() } });
+        wait(self.alice.sends(&self.room, content));
+    }
+
+    fn deletes(&self, message: &MessageId) {
+        wait(self.alice.redacts(&self.room, message.as_str()));
+    }
+
+    fn cuts(&self) -> bool {
+        self.proxy.spoil(ProxyFault::BreakSyncs(1));
+        true
     }
 
     fn decide_next_send(&self, fate: SendFate) {

@@ -27,7 +27,8 @@ async fn a_long_absence_is_read_from_the_history_once_and_in_order() {
     assert_eq!(next_message(&mut inbox).await.text, "before");
     lab.settle(&mut inbox).await;
     drop(inbox);
-    // More than one sync and one page hold.
+    // More than one sync and a dozen pages hold.
+    lab.proxy.spoil(ProxyFault::ShortPages(3));
     let said: Vec<_> = (0..75)
         .map(|number| format!("while away {number}"))
         .collect();

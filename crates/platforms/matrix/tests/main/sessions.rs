@@ -78,7 +78,7 @@ async fn a_token_that_is_good_no_more_is_said_with_its_remedy() {
         .await
         .unwrap()
         .unwrap();
-    let ReceiveError::Unauthorized { description, .. } = last.unwrap_err();
+    let ReceiveError::Ended { description, .. } = last.unwrap_err();
     assert!(description.contains("MATRIX_ACCESS_TOKEN"), "{description}");
     assert!(inbox.next().await.is_none());
     assert!(matches!(lab.matrix.state(), ChatState::Stopped { .. }));

@@ -79,6 +79,21 @@ impl StandIn for SignalStandIn {
             .event(&json!({ "envelope": { "dataMessage": { "timestamp": "soon" } } }));
     }
 
+    fn edits(&self, message: &MessageId, text: &str) {
+        self.server.edits(ALICE, moment(message), text);
+    }
+
+    fn deletes(&self, message: &MessageId) {
+        let gone = json!({ "timestamp": moment(message) });
+        self.server
+            .says_with(ALICE, json!({ "remoteDelete": gone }));
+    }
+
+    fn cuts(&self) -> bool {
+        self.server.hang_up();
+        true
+    }
+
     fn decide_next_send(&self, fate: SendFate) {
         let failure = match fate {
             SendFate::Refused => Failure::Refuse {
@@ -96,4 +111,10 @@ impl StandIn for SignalStandIn {
         sent.filter_map(|call| Some(call.params["message"].as_str()?.to_owned()))
             .collect()
     }
+}
+
+/// A message of somebody's is named by when and by whom it was written.
+fn moment(message: &MessageId) -> u64 {
+    let (moment, _) = message.as_str().split_once('/').unwrap();
+    moment.parse().unwrap()
 }

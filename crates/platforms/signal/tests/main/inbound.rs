@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use hermetic_chat::{Chat, ChatEvent, ChatReply, ChatState};
+use hermetic_chat::{Chat, ChatEvent, ChatReply, ChatState, CheckError};
 use hermetic_signal::{HeardGroups, SignalAdapter};
 use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::signal_server::{
@@ -297,6 +297,60 @@ async fn an_unlinked_account_is_said_and_tried_again() {
     lab.server.link();
     lab.server.says(ALICE, "after");
     assert_eq!(next_message(&mut inbox).await.text, "after");
+}
+
+#[tokio::test]
+async fn a_daemon_that_answers_although_it_was_unlinked_is_found_out() {
+    let quick = Duration::from_millis(10);
+    let lab = Lab::with(|config| {
+        config.timing.ping = quick;
+        config.timing.prove = quick;
+    })
+    .await;
+    let mut inbox = lab.listen();
+    lab.server.says(ALICE, "before");
+    let heard = next_message(&mut inbox).await;
+    lab.server.orphan();
+    tokio::select! {
+        why = wait_until_retrying(&*lab.signal) => assert!(why.contains("link it again"), "{why}"),
+        _ = inbox.next() => panic!("nobody wrote"),
+    }
+    let checked = lab.signal.check().await.unwrap_err();
+    assert!(
+        matches!(checked, CheckError::Unauthorized { .. }),
+        "{checked}"
+    );
+    let reply = ChatReply::text(outgoing("too late"));
+    let sent = lab.signal.send(&heard.place, &reply).await.unwrap_err();
+    assert!(sent.failure.is_safe_to_repeat(), "{sent:?}");
+    lab.server.link();
+    lab.server.says(ALICE, "after");
+    assert_eq!(next_message(&mut inbox).await.text, "after");
+}
+
+#[tokio::test]
+async fn a_recording_is_told_from_a_file_of_sound() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    for (fields, expected) in [
+        (
+            json!({ "isVoiceNote": true, "filename": "note.aac" }),
+            AttachmentKind::Voice,
+        ),
+        (json!({ "isVoiceNote": false }), AttachmentKind::Audio),
+        // An older daemon does not say.
+        (json!({ "filename": null }), AttachmentKind::Voice),
+        (json!({ "filename": "song.mp3" }), AttachmentKind::Audio),
+    ] {
+        let mut file = json!({ "id": "a.aac", "contentType": "audio/aac", "size": 4 });
+        file.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        lab.server
+            .says_with(ALICE, json!({ "message": null, "attachments": [file] }));
+        let heard = next_message(&mut inbox).await;
+        assert_eq!(heard.attachments[0].kind, expected, "{fields}");
+    }
 }
 
 #[tokio::test]

@@ -54,6 +54,7 @@ pub(crate) fn config(url: &str) -> SignalConfig {
         retry: (Duration::from_millis(2), Duration::from_millis(20)),
         throttle: Duration::from_secs(5),
         ping: Duration::from_secs(60),
+        prove: Duration::from_secs(60),
         silence: Duration::from_secs(60),
     };
     config

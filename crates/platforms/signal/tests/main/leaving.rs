@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use hermetic_chat::{AdapterState, Chat, InMemoryState, Receipt};
+use hermetic_chat::{AdapterState, Chat, InMemoryState, Receipt, SaveDurability};
 use hermetic_signal::SignalAdapter;
+use hermetic_testkit::full_disk::FullDisk;
 use hermetic_testkit::signal_server::{ALICE, ReceiveMode, SignalServer};
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +47,39 @@ async fn what_had_come_when_listening_ended_is_handed_out_by_the_next_start() {
     assert_eq!(next_message(&mut inbox).await.text, "four");
     let left = state.load_all("left:").await.unwrap();
     assert_eq!(left, [], "stored is stored");
+}
+
+#[tokio::test]
+async fn what_was_left_waits_for_a_store_that_can_be_read() {
+    let server = SignalServer::start(ReceiveMode::OnConnection)
+        .await
+        .unwrap();
+    let disk = Arc::<FullDisk>::default();
+    let open = || {
+        let mut config = config(&server.socket_url());
+        config.state = Arc::clone(&disk) as _;
+        SignalAdapter::new(config).unwrap()
+    };
+    let signal = open();
+    let stop = CancellationToken::new();
+    let mut inbox = signal.receive(stop.clone());
+    server.says(ALICE, "left");
+    drop(next(&mut inbox).await.receipt);
+    stop.cancel();
+    assert!(inbox.next().await.is_none());
+    drop(inbox);
+    // One that cannot be read is to be removed, and that fails.
+    let unreadable = disk.save("left:0", "{", SaveDurability::OnDisk);
+    unreadable.await.unwrap();
+    disk.fill();
+    let reborn = open();
+    let mut inbox = reborn.receive(CancellationToken::new());
+    tokio::select! {
+        heard = inbox.next() => panic!("nobody was to be heard: {heard:?}"),
+        () = disk.wait_for_refusals(2) => {}
+    }
+    disk.make_room();
+    assert_eq!(next_message(&mut inbox).await.text, "left");
 }
 
 /// What the next start hears first, after one that was told of a message and stopped with its receipt in this

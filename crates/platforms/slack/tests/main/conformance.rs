@@ -70,6 +70,19 @@ impl StandIn for SlackStandIn {
         self.server.envelope("events_api", json!("no payload"));
     }
 
+    fn edits(&self, message: &MessageId, text: &str) {
+        self.server.edits(ALICES_CHANNEL, &ts_of(message), text);
+    }
+
+    fn deletes(&self, message: &MessageId) {
+        self.server.deletes(ALICES_CHANNEL, &ts_of(message));
+    }
+
+    fn cuts(&self) -> bool {
+        self.server.cut_sockets();
+        true
+    }
+
     fn decide_next_send(&self, fate: SendFate) {
         let failure = match fate {
             SendFate::Refused => Failure::Refuse("is_archived"),

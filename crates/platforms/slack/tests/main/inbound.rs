@@ -358,3 +358,19 @@ async fn people_are_shown_by_their_names_which_are_asked_for_once() {
         "it was told that it may not"
     );
 }
+
+#[tokio::test]
+async fn a_slack_that_tells_no_names_holds_nobody_up_twice() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    lab.server.fail_next("users.info", Failure::Throttle(60));
+    for stranger in ["U0BOB", "U0CAROL", "U0DAVE"] {
+        lab.server.says(stranger, "hello");
+        assert_eq!(next_message(&mut inbox).await.sender.display, stranger);
+    }
+    assert_eq!(
+        lab.server.tries("users.info"),
+        1,
+        "not for each of them while it lasts"
+    );
+}

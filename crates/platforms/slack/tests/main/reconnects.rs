@@ -108,7 +108,7 @@ async fn what_may_pass_is_ridden_out_and_what_may_not_ends_the_stream() {
         lab.server.fail_next(method, Failure::Refuse(error));
         let mut inbox = lab.listen();
         let last = timeout(PATIENCE, inbox.next()).await.unwrap().unwrap();
-        let Err(ReceiveError::Unauthorized { description, .. }) = last else {
+        let Err(ReceiveError::Ended { description, .. }) = last else {
             panic!("{last:?}");
         };
         assert!(description.contains(error), "{description}");

@@ -251,3 +251,27 @@ async fn what_is_said_live_waits_for_what_was_missed_in_its_channel() {
     assert_eq!(texts, ["missed", "live"]);
     lab.server.wait_until_acknowledged().await;
 }
+
+#[tokio::test]
+async fn channels_of_which_nothing_is_known_are_found_on_every_page() {
+    let lab = Lab::new().await;
+    lab.server.while_away(WhileAway::Lost);
+    lab.server.page_size(1);
+    let now = SystemClock.now().millis().unsigned_abs() * 1000;
+    let before = (now - 60_000_000).to_string();
+    lab.state
+        .save("last_connected", &before, SaveDurability::OnDisk)
+        .await
+        .unwrap();
+    for person in [ALICE, BOB, "U0CAROL"] {
+        lab.server
+            .says(person, &format!("a first word of {person}"));
+    }
+    let mut inbox = lab.listen();
+    let mut heard = next_texts(&mut inbox, 3).await;
+    heard.sort();
+    let expected = [ALICE, BOB, "U0CAROL"].map(|person| format!("a first word of {person}"));
+    let mut expected = expected.to_vec();
+    expected.sort();
+    assert_eq!(heard, expected);
+}

@@ -72,6 +72,23 @@ impl StandIn for TelegramStandIn {
             .update(json!({ "message": { "message_id": "not a number" } }));
     }
 
+    fn edits(&self, message: &MessageId, text: &str) {
+        let message: i64 = message.as_str().parse().unwrap();
+        self.server.update(json!({ "edited_message": {
+            "message_id": message,
+            "date": 1_700_000_000,
+            "edit_date": 1_700_000_060,
+            "chat": { "id": ALICE, "type": "private" },
+            "from": { "id": ALICE, "is_bot": false, "first_name": "Alice" },
+            "text": text,
+        }}));
+    }
+
+    fn cuts(&self) -> bool {
+        self.server.fail_next("getUpdates", Failure::Drop);
+        true
+    }
+
     fn decide_next_send(&self, fate: SendFate) {
         let failure = match fate {
             SendFate::Refused => Failure::Refuse {

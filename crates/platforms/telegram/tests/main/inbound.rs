@@ -179,10 +179,7 @@ async fn a_token_nobody_knows_ends_it() {
     let lab = Lab::with(|config| config.token = Secret::new("1:wrong")).await;
     let mut inbox = lab.listen();
     let last = timeout(PATIENCE, inbox.next()).await.unwrap().unwrap();
-    assert!(
-        matches!(last, Err(ReceiveError::Unauthorized { .. })),
-        "{last:?}"
-    );
+    assert!(matches!(last, Err(ReceiveError::Ended { .. })), "{last:?}");
     assert!(timeout(PATIENCE, inbox.next()).await.unwrap().is_none());
     assert!(matches!(lab.telegram.state(), ChatState::Stopped { .. }));
 }

@@ -68,6 +68,19 @@ impl StandIn for WhatsAppStandIn {
             .sends(ALICE, json!({ "type": "text", "text": "no object" }));
     }
 
+    fn edits(&self, message: &MessageId, text: &str) {
+        let now = json!({ "type": "text", "text": { "body": text } });
+        let edit = json!({ "original_message_id": message.as_str(), "message": now });
+        self.server
+            .sends(ALICE, json!({ "type": "edit", "edit": edit }));
+    }
+
+    fn deletes(&self, message: &MessageId) {
+        let gone = json!({ "original_message_id": message.as_str() });
+        self.server
+            .sends(ALICE, json!({ "type": "revoke", "revoke": gone }));
+    }
+
     fn decide_next_send(&self, fate: SendFate) {
         let failure = match fate {
             SendFate::Refused => Failure::Refuse {
