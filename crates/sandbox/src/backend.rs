@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::net::TcpListener;
+use std::path::Path;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_types::{BackendDescription, BackendKind, ConversationKey, SandboxId};
@@ -63,6 +64,16 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// can be counted.
     fn disk_use<'a>(&'a self, _ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         std::future::ready(HashMap::new()).boxed()
+    }
+
+    /// The same, for those whose files take room from the file system of this folder. All of them, unless the
+    /// backend knows better.
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        _folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        self.disk_use(ids)
     }
 
     /// What these sandboxes use at this moment, for those that run and can be asked. Cheap: it is asked again

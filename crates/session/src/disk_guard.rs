@@ -9,7 +9,7 @@
 mod file_system;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -278,7 +278,7 @@ impl Sandboxes {
                 return 0;
             }
         };
-        let each = self.disk_use(&entries).await;
+        let each = self.disk_use(&entries, &guard.bounds.folder).await;
         let sum: u64 = each.values().sum();
         let Some(before) = guard.note_count(left, &each, began, most) else {
             return sum;
@@ -329,7 +329,12 @@ impl Sandboxes {
         }
     }
 
-    async fn disk_use(&self, entries: &[LedgerEntry]) -> HashMap<SandboxId, u64> {
+    /// What each has of the disk that is watched.
+    async fn disk_use(
+        &self,
+        entries: &[LedgerEntry],
+        watched: &Path,
+    ) -> HashMap<SandboxId, u64> {
         let mut by_backend: HashMap<BackendKind, Vec<SandboxId>> = HashMap::new();
         for entry in entries {
             let ids = by_backend.entry(entry.backend).or_default();
@@ -338,7 +343,7 @@ impl Sandboxes {
         let mut uses = HashMap::new();
         for (kind, ids) in by_backend {
             if let Ok(backend) = self.backend(kind) {
-                uses.extend(backend.disk_use(&ids).await);
+                uses.extend(backend.disk_use_on(&ids, watched).await);
             }
         }
         uses

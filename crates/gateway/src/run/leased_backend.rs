@@ -5,6 +5,7 @@
 //! whatever makes, wakes or ends a sandbox.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
@@ -110,6 +111,14 @@ impl Backend for LeasedBackend {
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         self.backend.disk_use(ids)
+    }
+
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        self.backend.disk_use_on(ids, folder)
     }
 
     fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
