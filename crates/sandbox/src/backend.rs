@@ -41,6 +41,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Which layers hold on this host, and what to do about those that do not.
     fn readiness(&self) -> BoxFuture<'_, BackendReadiness>;
 
+    /// What bounds memory and disk of the sandboxes here, by the same names and words as in
+    /// [`readiness`](Self::readiness). Cheap: nothing is tried. Empty where only trying would tell.
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        std::future::ready(Vec::new()).boxed()
+    }
+
     fn create<'a>(
         &'a self,
         spec: &'a SandboxSpec,
@@ -183,6 +189,14 @@ impl BackendReadiness {
 }
 
 impl SealLayer {
+    pub const MEMORY_LIMIT: &'static str = "memory limit";
+    pub const DISK_LIMIT: &'static str = "disk limit";
+
+    /// Whether it bounds what one sandbox takes of memory or disk.
+    pub fn bounds_memory_or_disk(&self) -> bool {
+        [Self::MEMORY_LIMIT, Self::DISK_LIMIT].contains(&self.name)
+    }
+
     /// One that holds.
     pub fn active(name: &'static str, detail: impl Into<String>) -> Self {
         Self {

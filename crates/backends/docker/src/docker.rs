@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 
@@ -141,6 +141,10 @@ impl Backend for DockerBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        readiness::memory_and_disk(&self.0).boxed()
     }
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {

@@ -4,9 +4,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use hermetic_sandbox::{Backend, SandboxPersistence};
+use hermetic_sandbox::{Backend, LayerState, SandboxPersistence, SealLayer};
 
 use crate::lab::{docker, sh, stories};
+
+fn told(layer: &SealLayer) -> (&'static str, LayerState, String) {
+    (layer.name, layer.state, layer.detail.clone())
+}
 
 stories! {
     async fn what_a_container_writes_is_counted_while_it_runs_and_when_it_rests(lab: &Lab) {
@@ -24,6 +28,15 @@ stories! {
         assert!(kept >= before + (20 << 20), "{before} {kept}");
         lab.docker.destroy(&spec.id).await.unwrap();
         assert!(lab.docker.disk_use(&ids).await.is_empty());
+    }
+
+    async fn what_bounds_memory_and_disk_is_told_without_a_trial(lab: &Lab) {
+        let readiness = lab.docker.readiness().await;
+        let bounds = |layer: &&SealLayer| layer.bounds_memory_or_disk();
+        let tried: Vec<_> = readiness.layers.iter().filter(bounds).map(told).collect();
+        let asked: Vec<_> = lab.docker.memory_and_disk().await.iter().map(told).collect();
+        assert_eq!(asked, tried);
+        assert_eq!(asked.len(), 2, "{asked:?}");
     }
 
     async fn it_counts_only_on_the_disk_that_it_takes_room_from(lab: &Lab) {

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use hermetic_native::{EndReason, KeptLimits, NativeBackend, OuterContainer as _};
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -163,6 +163,10 @@ impl Backend for SingularityBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         self.0.native.destroy(id)
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        std::future::ready(readiness::memory_and_disk(&self.0)).boxed()
     }
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {

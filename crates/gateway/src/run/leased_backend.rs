@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, SandboxId};
 
@@ -107,6 +107,10 @@ impl Backend for LeasedBackend {
             self.backend.destroy(id).await
         }
         .boxed()
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        self.backend.memory_and_disk()
     }
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
