@@ -4,6 +4,7 @@ pub(super) mod judging;
 mod leaving;
 mod made_with;
 pub(super) mod relay;
+mod script_parts;
 pub(super) mod terminal;
 
 use std::path::PathBuf;
