@@ -46,6 +46,9 @@ answers for scripts. Commands that wipe or stop a machine are always refused the
 
 Without --session the sandbox is new, and it is removed afterwards however this program ends.
 
+Started by root, the sandbox is another user, so a folder of root's is refused with --here and :rw: stand in \
+a folder of an ordinary user, or start it as that user.
+
 Examples:
   hermetic exec -- python3 -c 'print(6 * 7)'
   hermetic exec --here -- make test
