@@ -13,7 +13,8 @@ The project's chores.
       was skipped and why. As root it runs every test as a plain user, and as root what root's
       rights change; tests that are named run as both.
       --long gives tests that have a long form some minutes each, as the soak has, runs
-      everything as both users, and tests encrypted rooms of Matrix, which take a build of their own.
+      everything as both users, tests encrypted rooms of Matrix, which take a build of their own,
+      and compiles the fuzz targets.
       Parts: docker, podman, ssh, singularity, squid, node, browser. A crate asks for one in its manifest:
           [package.metadata.tests]
           needs = [\"docker\"]

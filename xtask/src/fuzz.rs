@@ -34,9 +34,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<(), ChoreFailure> {
     let folder = machine::root().join("fuzz");
     let place = machine::folder("fuzz")?;
     let targets = chosen(&folder, &options.targets)?;
-    if !program::works(Command::new("c++").arg("--version")) {
-        AptPackages::default().install("g++")?;
-    }
+    compiler()?;
 
     say::step("Building the fuzz targets");
     let triple = triple()?;
@@ -68,6 +66,28 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<(), ChoreFailure> {
         "findings in {}: the inputs are in {place}/artifacts, the output in {place}/logs",
         found.join(", ")
     )]))
+}
+
+/// Whether every target still fits the code that it tries. They are a workspace of their own, so nothing else
+/// compiles them, and one that nobody compiled for a while is one that nobody runs.
+pub(crate) fn check() -> Result<(), ChoreFailure> {
+    compiler()?;
+    program::show(
+        machine::cargo()
+            .args(["check", "--locked", "--bins"])
+            .arg("--manifest-path")
+            .arg(machine::root().join("fuzz").join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(machine::folder("fuzz")?),
+    )
+}
+
+/// libFuzzer is C++, and built with the first target.
+fn compiler() -> Result<(), ChoreFailure> {
+    match program::works(Command::new("c++").arg("--version")) {
+        true => Ok(()),
+        false => AptPackages::default().install("g++"),
+    }
 }
 
 /// As many at once as there are processors. Gives back the targets that found something.

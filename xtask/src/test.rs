@@ -12,7 +12,7 @@ use crate::plain_user::PlainUser;
 use crate::results::{TestResults, tried_by_nobody};
 use crate::singularity::SingularityLab;
 use crate::synapse::SynapseLab;
-use crate::{doctests, machine, members, needs, program, say, time_table};
+use crate::{doctests, fuzz, machine, members, needs, program, say, time_table};
 
 pub(crate) fn run(options: &TestOptions) -> Result<(), ChoreFailure> {
     let root = machine::is_root();
@@ -68,6 +68,7 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), ChoreFailure> {
 
     examples(&members, options, &mut report)?;
     encrypted_rooms(options, &parts, &mut report);
+    fuzz_targets(options, &mut report);
     drop(parts);
     report.end()
 }
@@ -236,6 +237,17 @@ fn encrypted_rooms(options: &TestOptions, parts: &LabParts, report: &mut TestRep
         if let Err(why) = program::show(&mut command) {
             report.bad.push(why.to_string());
         }
+    }
+}
+
+/// That they compile, not that they find nothing: that takes hours (`cargo xtask fuzz`).
+fn fuzz_targets(options: &TestOptions, report: &mut TestReport) {
+    if !options.long || !options.rest.is_empty() {
+        return;
+    }
+    say::step("Fuzz targets, whether they compile");
+    if let Err(why) = fuzz::check() {
+        report.bad.push(why.to_string());
     }
 }
 

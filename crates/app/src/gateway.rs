@@ -19,9 +19,7 @@ use hermetic_gateway::{
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
-use hermetic_session::{
-    DiskBounds, OutgoingDay, OutgoingLimits, SandboxMetrics, Sandboxes, SpendingBook,
-};
+use hermetic_session::{OutgoingDay, OutgoingLimits, SandboxMetrics, Sandboxes, SpendingBook};
 use hermetic_store::{Store, StoreMetrics};
 use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
@@ -179,11 +177,7 @@ pub async fn gateway(
         .counting_in(metrics)
         .apart(apart.clone())
         .with_installed(Arc::new(AgentMounts(Arc::clone(&programs))))
-        .with_disk_bounds(DiskBounds {
-            folder: config.home().state(),
-            reserve_bytes: config.gateway().disk_reserve_bytes,
-            most_bytes: config.gateway().sandboxes_disk_bytes,
-        });
+        .with_disk_bounds(super::disk_bounds(config));
     let sandboxes = match &gate {
         Some(gate) => {
             sandboxes.with_egress(Arc::clone(gate), SpendingBook::in_store(store.documents()))

@@ -82,7 +82,9 @@ pub use platforms::{MatrixDevice, matrix_devices};
 pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
-pub use sandbox_plan::{is_closed, mounts, network, passing, plan, sandboxes, system, this_folder};
+pub use sandbox_plan::{
+    disk_bounds, is_closed, mounts, network, passing, plan, sandboxes, system, this_folder,
+};
 pub use schedules::schedules;
 pub use serving::sharing_gateways;
 pub use shared_work::refuse_beside_shared_work;

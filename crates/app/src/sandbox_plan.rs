@@ -10,7 +10,7 @@ use hermetic_egress::Egress;
 use hermetic_sandbox::{
     HostMount, MountMode, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
 };
-use hermetic_session::{PROXY_PORT, SandboxPlan, Sandboxes, SpendingBook};
+use hermetic_session::{DiskBounds, PROXY_PORT, SandboxPlan, Sandboxes, SpendingBook};
 use hermetic_types::{
     BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SystemClock,
 };
@@ -53,6 +53,15 @@ pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>
         _ if is_closed(config, backend) => NetworkMode::Closed,
         (Boundary::Sealed, Some(_)) => NetworkMode::Proxied { port: PROXY_PORT },
         _ => NetworkMode::Closed,
+    }
+}
+
+/// What sandboxes leave of the disk on which the store of this home is.
+pub fn disk_bounds(config: &Config) -> DiskBounds {
+    DiskBounds {
+        folder: config.home().state(),
+        reserve_bytes: config.gateway().disk_reserve_bytes,
+        most_bytes: config.gateway().sandboxes_disk_bytes,
     }
 }
 

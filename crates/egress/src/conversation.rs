@@ -12,7 +12,9 @@ use crate::book::{RuleBook, RuleEffect, WrittenRule};
 use crate::credential::{Credential, GuessCounter, SharedParts};
 use crate::limits::EgressLimits;
 use crate::outgoing::OutgoingBudget;
+use crate::owner::OwnerShare;
 use crate::remedy::rule_of;
+use crate::resolve::LookupTurns;
 use crate::rules::{Authority, CompiledRules, ProxyMethod, RuleVerdict};
 use crate::scope::ConversationScope;
 use crate::upstream::UpstreamRoute;
@@ -30,7 +32,9 @@ pub struct ConversationEgress {
     pub(crate) questions: OpenQuestions,
     account: Arc<TrafficAccount>,
     outgoing: OnceLock<Arc<dyn OutgoingBudget>>,
-    pub(crate) lookups: Arc<Semaphore>,
+    lookups: Arc<Semaphore>,
+    /// What it holds together with the other conversations of its owner; replaced when somebody else speaks here.
+    owner: Mutex<Arc<OwnerShare>>,
     refused: Mutex<Vec<RefusedHost>>,
     /// Where it is written that a credential was lost.
     book: Option<RuleBook>,
@@ -100,6 +104,7 @@ impl ConversationEgress {
             account: TrafficAccount::new(limits.connections, limits.budget),
             outgoing: OnceLock::new(),
             lookups: Arc::new(Semaphore::new(limits.lookups)),
+            owner: Mutex::new(OwnerShare::new(limits)),
             refused: Mutex::default(),
         })
     }
@@ -253,6 +258,22 @@ impl ConversationEgress {
 
     pub fn account(&self) -> &Arc<TrafficAccount> {
         &self.account
+    }
+
+    /// From now on what is opened here counts as this owner's. What is open stays with whom it was opened for.
+    pub(crate) fn belong_to(&self, owner: Arc<OwnerShare>) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+    }
+
+    pub(crate) fn owner(&self) -> Arc<OwnerShare> {
+        Arc::clone(&self.owner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn lookup_turns(&self) -> LookupTurns {
+        LookupTurns {
+            conversation: Arc::clone(&self.lookups),
+            owner: Arc::clone(&self.owner().lookups),
+        }
     }
 
     /// Bounds what leaves beyond this conversation's own account. The first holds.

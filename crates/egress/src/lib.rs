@@ -28,6 +28,7 @@ mod limits;
 mod metrics;
 mod nearby;
 mod outgoing;
+mod owner;
 #[doc(hidden)]
 pub mod parsers;
 mod probe;
@@ -62,13 +63,14 @@ pub use journal::{EgressJournal, JournalEntry, JournalTail};
 pub use limits::EgressLimits;
 pub use metrics::EgressMetrics;
 pub use outgoing::OutgoingBudget;
+pub use owner::EgressOwner;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;
 pub use publish::publish;
 pub use rate_limited::RateLimitedRecorder;
 pub use refusal::ProxyRefusal;
 pub use remedy::{AllowInstructions, RefusalRemedy};
-pub use resolve::{CheckedAddresses, LocateError, Resolver, SystemResolver, locate};
+pub use resolve::{CheckedAddresses, LocateError, Resolver, SystemResolver};
 pub use rules::{
     Authority, CompiledRules, HostName, HostRule, InvalidRules, RuleMode, RulePreset, RuleText,
     RulesText,

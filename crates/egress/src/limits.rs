@@ -8,7 +8,7 @@ pub struct EgressLimits {
     /// Connections of one conversation at a time.
     pub connections: usize,
     /// Connections of all conversations together, each of them one or two open files. Nobody gets more
-    /// than a quarter of what is left.
+    /// than a quarter of what is left, however many conversations they have.
     pub everybody: usize,
     /// Bytes of one conversation, both ways together, for as long as it lives.
     pub budget: Option<u64>,
@@ -23,6 +23,8 @@ pub struct EgressLimits {
     pub resolve: Duration,
     /// Names looked up at once: one that hangs holds a thread that all conversations share.
     pub lookups: usize,
+    /// The same for all conversations of one person together.
+    pub lookups_of_owner: usize,
     pub dial: Duration,
     /// How long a connection waits for a person.
     pub ask: Duration,
@@ -40,6 +42,9 @@ impl Default for EgressLimits {
             first_byte: Duration::from_secs(600),
             resolve: Duration::from_secs(10),
             lookups: 8,
+            // Two conversations work at full speed. Sixteen people would have to ask for nothing but silent
+            // names before a seventeenth waits.
+            lookups_of_owner: 16,
             dial: Duration::from_secs(15),
             ask: Duration::from_secs(120),
         }

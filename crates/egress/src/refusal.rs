@@ -319,7 +319,7 @@ impl ProxyRefusal {
     }
 
     pub(crate) fn busy() -> Self {
-        let reason = "too many connections of this sandbox are open at once".to_owned();
+        let reason = "too many connections are open at once, of this sandbox or of all that are the same person's".to_owned();
         Self::malformed("busy", 503, "", reason)
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use ipnet::IpNet;
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::address::{self, AddressRefused};
@@ -48,24 +48,41 @@ pub enum LocateError {
     Address(#[from] AddressRefused),
 }
 
-/// The look-up takes one of `turns` and keeps it until it has really ended, which may be long after
+/// Whose turn a look-up takes.
+#[derive(Clone, Debug)]
+pub(crate) struct LookupTurns {
+    pub(crate) conversation: Arc<Semaphore>,
+    /// Of all conversations of the same owner.
+    pub(crate) owner: Arc<Semaphore>,
+}
+
+impl LookupTurns {
+    async fn take(self) -> io::Result<[OwnedSemaphorePermit; 2]> {
+        let closed = |_| io::Error::from(io::ErrorKind::Interrupted);
+        // The conversation's own first: what waits behind its own bound holds no turn of the others.
+        let own = self.conversation.acquire_owned().await.map_err(closed)?;
+        let shared = self.owner.acquire_owned().await.map_err(closed)?;
+        Ok([own, shared])
+    }
+}
+
+/// The look-up takes its turns and keeps them until it has really ended, which may be long after
 /// nobody waits for it any more.
-pub async fn locate(
+pub(crate) async fn locate(
     resolver: &Arc<dyn Resolver>,
-    turns: &Arc<Semaphore>,
+    turns: LookupTurns,
     target: &Authority,
     ranges: &[IpNet],
     within: Duration,
 ) -> Result<CheckedAddresses, LocateError> {
-    let (resolver, turns) = (Arc::clone(resolver), Arc::clone(turns));
+    let resolver = Arc::clone(resolver);
     let host = target.host.clone();
     let looking = async move {
-        let turn = turns.acquire_owned().await;
-        let turn = turn.map_err(|_| io::ErrorKind::Interrupted)?;
+        let turns = turns.take().await?;
         // In a task of its own, which the timeout below does not cut: the look-up goes on in its
-        // thread in any case, and the turn with it.
+        // thread in any case, and its turns with it.
         let looking = tokio::spawn(async move {
-            let _turn = turn;
+            let _turns = turns;
             resolver.resolve(&host).await
         });
         looking.await.map_err(io::Error::other)?

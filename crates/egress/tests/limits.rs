@@ -1,6 +1,15 @@
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hermetic_egress::{EgressDecision, EgressLimits, RulesText};
+use futures::future::BoxFuture;
+use hermetic_egress::{
+    Egress, EgressDecision, EgressLimits, EgressOwner, EgressRules, HostName, Proxy, Resolver,
+    RulesText,
+};
+use hermetic_types::ConversationKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::lab::origin::Origin;
@@ -211,8 +220,7 @@ async fn a_client_that_does_not_read_is_let_go() {
 
 #[tokio::test]
 async fn the_system_resolver_is_not_trusted_either() {
-    use hermetic_egress::{Proxy, SystemResolver};
-    use std::sync::Arc;
+    use hermetic_egress::SystemResolver;
     let origin = Origin::echo().await;
     let port = origin.at.port();
     for (rule, status) in [
@@ -237,4 +245,74 @@ async fn the_system_resolver_is_not_trusted_either() {
         let head = crate::lab::read_head(&mut stream).await;
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
     }
+}
+
+/// Has so many turns for everybody. Names that begin with `silent` are never answered.
+struct FewTurns {
+    free: tokio::sync::Semaphore,
+    held: AtomicUsize,
+}
+
+impl Resolver for FewTurns {
+    fn resolve<'a>(&'a self, host: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let _turn = self.free.acquire().await;
+            if host.as_str().starts_with("silent") {
+                self.held.fetch_add(1, Ordering::SeqCst);
+                std::future::pending::<()>().await;
+            }
+            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+        })
+    }
+}
+
+#[tokio::test]
+async fn one_person_of_many_topics_leaves_others_their_look_ups() {
+    const TURNS: usize = 32;
+    let origin = Origin::echo().await;
+    let resolver = Arc::new(FewTurns {
+        free: tokio::sync::Semaphore::new(TURNS),
+        held: AtomicUsize::new(0),
+    });
+    let (told, journal) = (Arc::clone(&resolver), Arc::<crate::lab::Journal>::default());
+    let lab = Lab::changed(Setup::default(), |_| {
+        Proxy::new(EgressLimits::default(), told, journal)
+    });
+    let port = origin.at.port();
+    let rules = EgressRules {
+        rules: RulesText::allowing([format!("tcp://*.test:{port} in 127.0.0.0/8")]),
+        ..EgressRules::default()
+    };
+    let egress = Egress::new(lab.proxy.clone(), rules).unwrap();
+    let topic_of = |person: &str, topic: usize| {
+        let conversation = egress.conversation(&ConversationKey::new(format!("{person}:{topic}")));
+        egress.note_owner(&conversation, EgressOwner::named(person));
+        conversation
+    };
+
+    let mut asked = Vec::new();
+    for topic in 0..TURNS {
+        let conversation = topic_of("ada", topic);
+        for name in 0..8 {
+            let mut stream = lab.dial_as(&conversation);
+            let request = format!("CONNECT silent-{name}.test:{port} HTTP/1.1\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            asked.push(stream);
+        }
+    }
+    let most = EgressLimits::default().lookups_of_owner;
+    while resolver.held.load(Ordering::SeqCst) < most {
+        tokio::task::yield_now().await;
+    }
+
+    let mut second = lab.dial_as(&topic_of("ben", 0));
+    let request = format!("CONNECT origin.test:{port} HTTP/1.1\r\n\r\n");
+    second.write_all(request.as_bytes()).await.unwrap();
+    let head = crate::lab::read_head(&mut second).await;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(
+        resolver.held.load(Ordering::SeqCst),
+        most,
+        "and none of them more"
+    );
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use hermetic_config::HomeFolder;
 use thiserror::Error;
 
-pub(crate) use description::{GatewayState, LifeStage, PlatformState};
+pub(crate) use description::{GatewayState, KeptLimit, LifeStage, PlatformState};
 
 /// Held for as long as a gateway runs.
 #[derive(Debug)]

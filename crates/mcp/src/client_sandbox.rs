@@ -30,6 +30,10 @@ struct ReachedSandbox {
     egress_port: Option<EgressPort>,
 }
 
+/// What the client is told whose sandbox filled the disk, once.
+const STOPPED: &str = "nothing was run: the sandbox was ended with its files, because it wrote so much that the disk \
+                       ran out of room; the next call begins in an empty one";
+
 impl ClientSandbox {
     pub(crate) fn new(sandboxes: ClientSandboxes) -> Self {
         Self(Arc::new(ClientSandboxState {
@@ -71,6 +75,15 @@ impl ToolWorkplace for ClientSandbox {
 
 impl ClientSandboxState {
     async fn enter(&self) -> Result<Arc<Sandbox>, NoSandbox> {
+        if self.sandboxes.disk().take_stopped(&self.conversation) {
+            return Err(NoSandbox(STOPPED));
+        }
+        // Also for a sandbox that is there: whatever runs now takes room from the store.
+        if self.sandboxes.disk().is_low() {
+            return Err(NoSandbox(
+                "the disk has too little room left, so nothing was run; the operator has to make some",
+            ));
+        }
         // Held while it is made: two first calls of one client must not get two sandboxes.
         let mut living = self.living.lock().await;
         if let Some(living) = living
@@ -101,6 +114,7 @@ impl ClientSandboxState {
         let spec = self.sandboxes.spec(&self.conversation);
         match PassingSandbox::create(self.sandboxes.backend(), &spec).await {
             Ok(sandbox) => {
+                self.sandboxes.note_living(&spec.id, &self.conversation);
                 tracing::info!(sandbox = %spec.id, client = %self.conversation, "sandbox created");
                 let egress_port = self
                     .sandboxes
@@ -148,6 +162,7 @@ async fn take_down(sandboxes: ClientSandboxes, living: ReachedSandbox) {
             tracing::error!(sandbox = %id, %error, "a sandbox could not be taken down");
         }
     }
+    sandboxes.note_gone(&id);
     // Only now: a sandbox that is still being destroyed takes as much of the machine as a living
     // one.
     sandboxes.give_place_back();

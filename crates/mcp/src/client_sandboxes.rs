@@ -1,15 +1,20 @@
 //! Where the clients' sandboxes are.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_audit::AuditLog;
 use hermetic_egress::{Egress, EgressClient};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
-use hermetic_session::{EgressPort, PROXY_PORT};
+use hermetic_session::{
+    DiskBounds, DiskGuard, DiskTenant, DiskTenants, EgressPort, PROXY_PORT, UnknownTenants,
+};
 use hermetic_tools::ToolKit;
-use hermetic_types::{Boundary, Clock, ConversationKey, SandboxId, SharedClock};
+use hermetic_types::{Boundary, Clock, ConversationKey, SandboxId, SharedClock, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,18 +34,24 @@ struct ClientSandboxesState {
     clock: SharedClock,
     taken: AtomicUsize,
     next: AtomicUsize,
+    /// Keeps room for the store on the disk that sandboxes share with it.
+    disk: DiskGuard,
+    /// The sandboxes there are, for whoever counts what they have on the disk.
+    living: Mutex<HashMap<SandboxId, ConversationKey>>,
     /// Sandboxes being made and being taken down: neither is cut in the middle.
     works: TaskTracker,
     /// Cuts every way out.
     stop: CancellationToken,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ClientLimits {
     /// Sandboxes at once.
     pub most: usize,
     /// How long a question at a client waits for its answer.
     pub patience: Duration,
+    /// What sandboxes leave of the disk on which the store is.
+    pub disk: DiskBounds,
 }
 
 impl ClientSandboxes {
@@ -60,13 +71,40 @@ impl ClientSandboxes {
             spec,
             egress,
             audit,
+            disk: DiskGuard::new(bounds.disk.clone()),
             bounds,
             clock,
             taken: AtomicUsize::new(0),
             next: AtomicUsize::new(1),
+            living: Mutex::default(),
             works: TaskTracker::new(),
             stop: CancellationToken::new(),
         }))
+    }
+
+    /// Looks after the disk until [`close`](Self::close).
+    pub(crate) fn guard_disk(&self) {
+        let (sandboxes, stop) = (self.clone(), self.0.stop.clone());
+        self.0
+            .works
+            .spawn(async move { sandboxes.0.disk.watch(&sandboxes, stop).await });
+    }
+
+    pub(crate) fn disk(&self) -> &DiskGuard {
+        &self.0.disk
+    }
+
+    /// Counts what this one has on the disk from now on.
+    pub(crate) fn note_living(&self, id: &SandboxId, conversation: &ConversationKey) {
+        self.living().insert(id.clone(), conversation.clone());
+    }
+
+    pub(crate) fn note_gone(&self, id: &SandboxId) {
+        self.living().remove(id);
+    }
+
+    fn living(&self) -> MutexGuard<'_, HashMap<SandboxId, ConversationKey>> {
+        self.0.living.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when every sandbox is gone. No client may be there any more.
@@ -167,5 +205,46 @@ impl ClientSandboxes {
 
     pub(crate) fn give_place_back(&self) {
         self.0.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl DiskTenants for ClientSandboxes {
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<DiskTenant>, UnknownTenants>> {
+        let backend = self.0.backend.kind();
+        let living = self.living();
+        let tenants = living.iter().map(|(id, conversation)| DiskTenant {
+            id: id.clone(),
+            conversation: conversation.clone(),
+            backend,
+            is_running: true,
+        });
+        future::ready(Ok(tenants.collect())).boxed()
+    }
+
+    fn disk_use<'a>(
+        &'a self,
+        tenants: &'a [DiskTenant],
+        folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        async move {
+            let ids: Vec<_> = tenants.iter().map(|tenant| tenant.id.clone()).collect();
+            self.0.backend.disk_use_on(&ids, folder).await
+        }
+        .boxed()
+    }
+
+    /// Destroyed and not only stopped: nobody keeps the files of a client, so they would only lie there until
+    /// it goes.
+    fn stop<'a>(&'a self, tenant: &'a DiskTenant) -> BoxFuture<'a, ()> {
+        async move {
+            if let Err(error) = self.0.backend.destroy(&tenant.id).await {
+                tracing::warn!(sandbox = %tenant.id, %error, "a sandbox that fills the disk was not ended");
+            }
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 }

@@ -89,6 +89,7 @@ async fn serve(
     idle: Duration,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    sandboxes.guard_disk();
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(idle);
     let settings = StreamableHttpServerConfig::default()

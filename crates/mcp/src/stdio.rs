@@ -23,6 +23,7 @@ pub fn over_stdio(
     stop: CancellationToken,
 ) -> BoxFuture<'static, Result<(), StdioError>> {
     async move {
+        sandboxes.guard_disk();
         let served = serve(&sandboxes, stop).await;
         sandboxes.close().await;
         served

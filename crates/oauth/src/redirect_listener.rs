@@ -3,13 +3,13 @@
 //! Any program and any page in the browser can reach it, so an answer that does not belong to the login is
 //! turned away and the wait goes on.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_listen::{BoundedListener, ConnectionBounds, TrackedConnection};
 use hermetic_types::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -18,14 +18,16 @@ use crate::failure::LoginError;
 use crate::settings::OAuthSettings;
 
 const PATH: &str = "/callback";
-/// Connections that are listened to at once.
+/// Connections that are listened to at once. Where one more comes, whoever has waited longest without a whole
+/// request goes.
 const MOST_CONNECTIONS: usize = 16;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits on a loopback port.
 #[derive(Debug)]
 pub struct RedirectListener {
-    listener: TcpListener,
+    /// One login waits here at a time.
+    listener: Mutex<BoundedListener>,
     port: u16,
 }
 
@@ -33,6 +35,8 @@ pub struct RedirectListener {
 struct RedirectedAnswer {
     query: String,
     stream: TcpStream,
+    /// Keeps its place until it is replied to.
+    _tracked: TrackedConnection,
 }
 
 impl RedirectListener {
@@ -41,7 +45,14 @@ impl RedirectListener {
         let bound = TcpListener::bind(("127.0.0.1", port)).await;
         let listener = bound.map_err(LoginError::Listen)?;
         let port = listener.local_addr().map_err(LoginError::Listen)?.port();
-        Ok(Self { listener, port })
+        let bounds = ConnectionBounds {
+            request_timeout: REQUEST_TIMEOUT,
+            ..ConnectionBounds::of(MOST_CONNECTIONS)
+        };
+        Ok(Self {
+            listener: Mutex::new(BoundedListener::new(listener, bounds)),
+            port,
+        })
     }
 
     pub fn port(&self) -> u16 {
@@ -62,19 +73,17 @@ impl RedirectListener {
         code: impl Fn(&str) -> Result<Secret, LoginError>,
     ) -> Result<Secret, LoginError> {
         let (send, mut callbacks) = mpsc::channel(1);
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut listener = self.listener.lock().await;
         // Dropped with the wait, and with it every connection that is still open.
         let mut connections = JoinSet::new();
         loop {
             let callback: RedirectedAnswer = tokio::select! {
                 Some(callback) = callbacks.recv() => callback,
                 Some(_) = connections.join_next() => continue,
-                accepted = accept(&self.listener, &places) => {
-                    let (stream, place) = accepted?;
+                (stream, _, tracked) = listener.accept() => {
                     let send = send.clone();
                     connections.spawn(async move {
-                        let _place = place;
-                        if let Ok(Some(callback)) = timeout(REQUEST_TIMEOUT, read(stream)).await {
+                        if let Some(callback) = read_in_time(stream, tracked).await {
                             let _ = send.send(callback).await;
                         }
                     });
@@ -101,18 +110,23 @@ impl RedirectListener {
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Result<(TcpStream, tokio::sync::OwnedSemaphorePermit), LoginError> {
-    let place = Arc::clone(places).acquire_owned().await;
-    let place = place.map_err(|error| LoginError::Client(error.to_string()))?;
-    let (stream, _) = listener.accept().await.map_err(LoginError::Listen)?;
-    Ok((stream, place))
+/// Until it was cut to make room for another, or has let its time pass.
+async fn read_in_time(stream: TcpStream, tracked: TrackedConnection) -> Option<RedirectedAnswer> {
+    let (query, stream) = tokio::select! {
+        read = read(stream) => read?,
+        () = tracked.over() => return None,
+    };
+    // From here on it stays, however many come.
+    tracked.request_came();
+    Some(RedirectedAnswer {
+        query,
+        stream,
+        _tracked: tracked,
+    })
 }
 
 /// The query of `GET /callback?…`. Everything else is turned away here.
-async fn read(mut stream: TcpStream) -> Option<RedirectedAnswer> {
+async fn read(mut stream: TcpStream) -> Option<(String, TcpStream)> {
     let mut request = Vec::new();
     let mut piece = [0; 4096];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -126,10 +140,7 @@ async fn read(mut stream: TcpStream) -> Option<RedirectedAnswer> {
     let mut words = request.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next(), words.next().unwrap_or_default());
     match target.split_once('?') {
-        Some((PATH, query)) if method == Some("GET") => Some(RedirectedAnswer {
-            query: query.to_owned(),
-            stream,
-        }),
+        Some((PATH, query)) if method == Some("GET") => Some((query.to_owned(), stream)),
         _ => {
             reply(stream, "404 Not Found", "There is nothing here.").await;
             None

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hermetic_oauth::{LoginAttempt, LoginError, LoginFileError, RedirectListener};
 use serde_json::json;
@@ -268,6 +269,45 @@ async fn strangers_at_the_port_do_not_end_the_wait() {
         }
     };
     let (code, ()) = tokio::join!(pending.wait(&listener), visits);
+    assert_eq!(code.unwrap().expose(), "a-code");
+}
+
+#[tokio::test]
+async fn half_open_connections_keep_no_browser_out() {
+    // Less than any of them is waited for, and far more than an answer takes.
+    const SOON: Duration = Duration::from_secs(8);
+    let own = Installation::with(Lies::default()).await;
+    let listener = RedirectListener::open(&own.settings).await.unwrap();
+    let port = listener.port();
+    let (server, clock) = (own.authority.server(), own.clock.clone() as _);
+    let http = hermetic_oauth::AuthorityClient::new(None).unwrap();
+    let attempt = LoginAttempt {
+        server: &server,
+        settings: &own.settings,
+        file: &own.file,
+        http: &http,
+        clock: &clock,
+    };
+    let pending = attempt.begin(&listener).await.unwrap();
+    let honest = honest(pending.address());
+    let visits = async {
+        let mut half_open = Vec::new();
+        for _ in 0..100 {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let _ = stream.write_all(b"GET /callback?").await;
+            half_open.push(stream);
+        }
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let request = format!("GET /callback{honest} HTTP/1.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    };
+    let both = async { tokio::join!(pending.wait(&listener), visits) };
+    let (code, ()) = tokio::time::timeout(SOON, both)
+        .await
+        .expect("the browser waits");
     assert_eq!(code.unwrap().expose(), "a-code");
 }
 

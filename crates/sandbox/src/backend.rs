@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::net::TcpListener;
+use std::path::Path;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_types::{BackendDescription, BackendKind, ConversationKey, SandboxId};
@@ -40,6 +41,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Which layers hold on this host, and what to do about those that do not.
     fn readiness(&self) -> BoxFuture<'_, BackendReadiness>;
 
+    /// What bounds memory and disk of the sandboxes here, by the same names and words as in
+    /// [`readiness`](Self::readiness). Cheap: nothing is tried. Empty where only trying would tell.
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        std::future::ready(Vec::new()).boxed()
+    }
+
     fn create<'a>(
         &'a self,
         spec: &'a SandboxSpec,
@@ -63,6 +70,16 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// can be counted.
     fn disk_use<'a>(&'a self, _ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         std::future::ready(HashMap::new()).boxed()
+    }
+
+    /// The same, for those whose files take room from the file system of this folder. All of them, unless the
+    /// backend knows better.
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        _folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        self.disk_use(ids)
     }
 
     /// What these sandboxes use at this moment, for those that run and can be asked. Cheap: it is asked again
@@ -172,6 +189,14 @@ impl BackendReadiness {
 }
 
 impl SealLayer {
+    pub const MEMORY_LIMIT: &'static str = "memory limit";
+    pub const DISK_LIMIT: &'static str = "disk limit";
+
+    /// Whether it bounds what one sandbox takes of memory or disk.
+    pub fn bounds_memory_or_disk(&self) -> bool {
+        [Self::MEMORY_LIMIT, Self::DISK_LIMIT].contains(&self.name)
+    }
+
     /// One that holds.
     pub fn active(name: &'static str, detail: impl Into<String>) -> Self {
         Self {

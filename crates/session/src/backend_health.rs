@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hermetic_sandbox::SealLayer;
 use hermetic_types::{BackendKind, PartHealth};
 
 use crate::{LeaseError, Sandboxes};
@@ -18,6 +19,17 @@ impl Sandboxes {
         let used = BackendKind::ALL.into_iter().filter(|kind| self.uses(*kind));
         used.map(|kind| (kind, seen.get(kind.name()).cloned().unwrap_or_default()))
             .collect()
+    }
+
+    /// What bounds memory and disk of the sandboxes of those that conversations use, by their names.
+    pub async fn memory_and_disk(&self) -> Vec<(BackendKind, Vec<SealLayer>)> {
+        let mut bounds = Vec::new();
+        for kind in BackendKind::ALL.into_iter().filter(|kind| self.uses(*kind)) {
+            if let Ok(backend) = self.backend(kind) {
+                bounds.push((kind, backend.memory_and_disk().await));
+            }
+        }
+        bounds
     }
 
     pub(crate) fn note_backend(&self, kind: BackendKind, failed: Option<&LeaseError>) {

@@ -7,6 +7,7 @@
 //! store.
 
 mod file_system;
+mod tenants;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,12 +16,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
-use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
+use hermetic_types::{ConversationKey, HealthReport, SandboxId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::file_system::{BallastFile, SpaceLeft};
+pub use self::tenants::{DiskTenant, DiskTenants, UnknownTenants};
 use crate::Sandboxes;
 
 /// What is kept free, and what sandboxes may have together.
@@ -34,8 +35,9 @@ pub struct DiskBounds {
     pub most_bytes: Option<u64>,
 }
 
+/// Keeps room for the store on the disk that sandboxes share with it.
 #[derive(Debug)]
-pub(crate) struct DiskGuard {
+pub struct DiskGuard {
     bounds: DiskBounds,
     /// Below the reserve.
     is_low: AtomicBool,
@@ -57,8 +59,8 @@ struct DiskCount {
     whole: Option<u64>,
     /// Counting walks over every file, so it rests until then where nothing grows.
     rests_until: Option<Instant>,
-    /// The ledger could not be read, which was said.
-    no_ledger: bool,
+    /// Who is there could not be told, which was said.
+    nobody_told: bool,
 }
 
 /// How often the file system is looked at.
@@ -88,7 +90,7 @@ const STOPPED_AND_SHUT: &str = "The sandbox was stopped: it wrote so much that t
      conversation's files up, or the operator makes room.";
 
 impl DiskGuard {
-    pub(crate) fn new(bounds: DiskBounds) -> Self {
+    pub fn new(bounds: DiskBounds) -> Self {
         Self {
             bounds,
             is_low: AtomicBool::new(false),
@@ -98,7 +100,8 @@ impl DiskGuard {
         }
     }
 
-    pub(crate) fn is_low(&self) -> bool {
+    /// Whether so little is left that nothing new is to be run.
+    pub fn is_low(&self) -> bool {
         self.is_low.load(Ordering::SeqCst)
     }
 
@@ -126,7 +129,12 @@ impl DiskGuard {
             true => STOPPED_AND_SHUT,
             false => STOPPED,
         };
-        self.stopped().remove(conversation).then_some(said)
+        self.take_stopped(conversation).then_some(said)
+    }
+
+    /// Whether the conversation's sandbox was stopped and that was not told yet. It counts as told then.
+    pub fn take_stopped(&self, conversation: &ConversationKey) -> bool {
+        self.stopped().remove(conversation)
     }
 
     /// Notes what each has, counted since `began`. What each had before is given back where all of them
@@ -140,7 +148,7 @@ impl DiskGuard {
     ) -> Option<HashMap<SandboxId, u64>> {
         let mut counted = self.counted();
         let is_first = counted.whole.is_none();
-        counted.no_ledger = false;
+        counted.nobody_told = false;
         counted.whole = Some(left.used());
         counted.sum = each.values().sum();
         let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_COUNT);
@@ -198,150 +206,147 @@ impl Sandboxes {
     /// Looks after the disk until `stop`.
     pub fn guard_disk(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Some(guard) = &self.disk else {
-                return;
-            };
-            let mut ballast = BallastFile::below(&guard.bounds.folder);
-            // At once: a start wants to know whether there is room.
-            while !stop.is_cancelled() {
-                match SpaceLeft::on(&guard.bounds.folder) {
-                    Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
-                    Err(error) => {
-                        guard
-                            .health
-                            .degraded(format!("it cannot be looked at ({error})"), self.now());
-                    }
-                }
-                stop.run_until_cancelled(tokio::time::sleep(SPACE_CHECK_INTERVAL))
-                    .await;
+            if let Some(guard) = &self.disk {
+                let ballast = BallastFile::below(&guard.bounds.folder);
+                guard.watch_with(self, Some(ballast), stop).await;
             }
         })
     }
+}
 
-    async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut BallastFile, left: &SpaceLeft) {
-        let reserve = guard.reserve(left);
+impl DiskGuard {
+    /// Looks after the disk until `stop`, for a process beside the gateway: the file that holds room for the store
+    /// is the gateway's.
+    pub fn watch<'a>(
+        &'a self,
+        tenants: &'a dyn DiskTenants,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.watch_with(tenants, None, stop))
+    }
+
+    async fn watch_with(
+        &self,
+        tenants: &dyn DiskTenants,
+        mut ballast: Option<BallastFile>,
+        stop: CancellationToken,
+    ) {
+        // At once: a start wants to know whether there is room.
+        while !stop.is_cancelled() {
+            match SpaceLeft::on(&self.bounds.folder) {
+                Ok(left) => self.look(tenants, ballast.as_mut(), &left).await,
+                Err(error) => {
+                    let why = format!("it cannot be looked at ({error})");
+                    self.health.degraded(why, tenants.now());
+                }
+            }
+            stop.run_until_cancelled(tokio::time::sleep(SPACE_CHECK_INTERVAL))
+                .await;
+        }
+    }
+
+    async fn look(
+        &self,
+        tenants: &dyn DiskTenants,
+        ballast: Option<&mut BallastFile>,
+        left: &SpaceLeft,
+    ) {
+        let reserve = self.reserve(left);
         // What is free only because our own file gave way is not room that may be used: taken for
         // it, the guard would open again at once, and the next writer would take the store's last
         // reserve.
-        let free = left.free.saturating_sub(ballast.released());
+        let released = ballast.as_ref().map_or(0, |ballast| ballast.released());
+        let free = left.free.saturating_sub(released);
         // What was once too little is enough only with something to spare, or it would change all the time.
-        let enough = match guard.is_low() {
+        let enough = match self.is_low() {
             true => reserve + reserve / 4,
             false => reserve,
         };
         let is_low = free < enough || left.files.is_some_and(|files| files < FEWEST_FILES);
         // Before anything that takes time: no new sandbox is given out while those that are there
         // are counted.
-        guard.is_low.store(is_low, Ordering::SeqCst);
+        self.is_low.store(is_low, Ordering::SeqCst);
         // Given up only when the store itself is about to find no room, and taken back with twice
         // the reserve free, so that the file does not come and go.
-        if left.free < ballast.size(reserve) {
-            ballast.release();
-        } else if !is_low && left.free > 2 * enough {
-            ballast.keep(reserve);
+        if let Some(ballast) = ballast {
+            if left.free < ballast.size(reserve) {
+                ballast.release();
+            } else if !is_low && left.free > 2 * enough {
+                ballast.keep(reserve);
+            }
         }
         if is_low {
             let (free, reserve) = (left.free >> 20, reserve >> 20);
             let why = format!("{free} MB are free and {reserve} MB are to be");
-            guard.health.degraded(why, self.now());
-            self.stop_who_grew(guard, left, 0).await;
-        } else if guard.may_be_over(left) {
-            let most = guard.most(left);
-            let sum = self.stop_who_grew(guard, left, most).await;
+            self.health.degraded(why, tenants.now());
+            self.stop_who_grew(tenants, left, 0).await;
+        } else if self.may_be_over(left) {
+            let most = self.most(left);
+            let sum = self.stop_who_grew(tenants, left, most).await;
             if sum < most {
-                guard.health.recovered();
+                self.health.recovered();
             } else {
                 let (sum, most) = (sum >> 20, most >> 20);
                 let why =
                     format!("sandboxes hold {sum} MB of the {most} MB they may have together");
-                guard.health.degraded(why, self.now());
+                self.health.degraded(why, tenants.now());
             }
         } else {
-            guard.health.recovered();
+            self.health.recovered();
         }
     }
 
     /// Counts all sandboxes and, if they have `most` or more, stops the running one that grew most since
     /// there was enough room. What they have together.
-    async fn stop_who_grew(&self, guard: &DiskGuard, left: &SpaceLeft, most: u64) -> u64 {
-        if guard.rests(left) {
-            return guard.counted().sum;
+    async fn stop_who_grew(&self, tenants: &dyn DiskTenants, left: &SpaceLeft, most: u64) -> u64 {
+        if self.rests(left) {
+            return self.counted().sum;
         }
         let began = Instant::now();
-        let entries = match self.ledger.entries(RowOwner::ThisGateway).await {
-            Ok(entries) => entries,
+        let all = match tenants.tenants().await {
+            Ok(all) => all,
             Err(error) => {
                 // Said once: this is looked at ten times a second.
-                if !std::mem::replace(&mut guard.counted().no_ledger, true) {
-                    tracing::error!(%error, "the ledger cannot be read");
+                if !std::mem::replace(&mut self.counted().nobody_told, true) {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::error!(cause, "{error}");
                 }
                 return 0;
             }
         };
-        let each = self.disk_use(&entries).await;
+        let each = tenants.disk_use(&all, &self.bounds.folder).await;
         let sum: u64 = each.values().sum();
-        let Some(before) = guard.note_count(left, &each, began, most) else {
+        let Some(before) = self.note_count(left, &each, began, most) else {
             return sum;
         };
-        let grown = |entry: &LedgerEntry| {
-            let now = each.get(&entry.id).copied().unwrap_or_default();
-            now.saturating_sub(before.get(&entry.id).copied().unwrap_or_default())
+        let grown = |tenant: &DiskTenant| {
+            let now = each.get(&tenant.id).copied().unwrap_or_default();
+            now.saturating_sub(before.get(&tenant.id).copied().unwrap_or_default())
         };
-        let greediest = entries
+        let greediest = all
             .iter()
-            .filter(|entry| entry.state == LedgerState::Running)
-            .max_by_key(|entry| (grown(entry), each.get(&entry.id).copied()));
-        if let Some(entry) = greediest
-            && grown(entry) >= TOO_LITTLE_TO_BLAME
+            .filter(|tenant| tenant.is_running)
+            .max_by_key(|tenant| (grown(tenant), each.get(&tenant.id).copied()));
+        if let Some(tenant) = greediest
+            && grown(tenant) >= TOO_LITTLE_TO_BLAME
         {
-            let (grown, has) = (
-                grown(entry) >> 20,
-                each.get(&entry.id).map(|bytes| bytes >> 20),
-            );
             tracing::warn!(
-                sandbox = %entry.id,
-                conversation = %entry.conversation,
-                grown_mb = grown,
-                has_mb = has,
+                sandbox = %tenant.id,
+                conversation = %tenant.conversation,
+                grown_mb = grown(tenant) >> 20,
+                has_mb = each.get(&tenant.id).map(|bytes| bytes >> 20),
                 "stopped, because the disk runs out of room"
             );
-            self.stop_writer(guard, entry).await;
-            let mut counted = guard.counted();
+            // Noted before it is stopped: its turn ends with the sandbox, and asks at once why.
+            self.stopped().insert(tenant.conversation.clone());
+            tenants.stop(tenant).await;
+            let mut counted = self.counted();
             // What all have now counts as nobody's fault, and the next count comes at once: one
             // stop may not have been enough.
             counted.baseline = each;
             counted.rests_until = None;
         }
         sum
-    }
-
-    async fn stop_writer(&self, guard: &DiskGuard, entry: &LedgerEntry) {
-        // Noted before it is stopped: its turn ends with the sandbox, and asks at once why.
-        guard.stopped().insert(entry.conversation.clone());
-        // First of all it writes no more: the ledger may have no room to say so.
-        if let Ok(backend) = self.backend(entry.backend)
-            && let Err(error) = backend.stop(&entry.id).await
-        {
-            tracing::warn!(sandbox = %entry.id, %error, "a sandbox that fills the disk was not stopped");
-        }
-        if let Err(error) = self.end_tenancy(&entry.conversation).await {
-            tracing::warn!(sandbox = %entry.id, %error, "a stopped sandbox stays in the ledger");
-        }
-    }
-
-    async fn disk_use(&self, entries: &[LedgerEntry]) -> HashMap<SandboxId, u64> {
-        let mut by_backend: HashMap<BackendKind, Vec<SandboxId>> = HashMap::new();
-        for entry in entries {
-            let ids = by_backend.entry(entry.backend).or_default();
-            ids.push(entry.id.clone());
-        }
-        let mut uses = HashMap::new();
-        for (kind, ids) in by_backend {
-            if let Ok(backend) = self.backend(kind) {
-                uses.extend(backend.disk_use(&ids).await);
-            }
-        }
-        uses
     }
 }
 

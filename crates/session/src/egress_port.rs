@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hermetic_egress::{CertificateBundle, ConversationEgress, Egress};
+use hermetic_egress::{CertificateBundle, ConversationEgress, Egress, EgressOwner};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use hermetic_warden::client::{WardenCallError, WardenServices};
@@ -41,6 +41,7 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Dropping it cuts every connection; [`EgressPort::close`] also waits until they are gone.
 #[derive(Debug)]
 pub struct EgressPort {
+    egress: Arc<Egress>,
     conversation: Arc<ConversationEgress>,
     serving: JoinHandle<()>,
     _cut: DropGuard,
@@ -88,11 +89,17 @@ impl EgressPort {
             let conversation = Arc::clone(&server.conversation);
             let serving = works.spawn(server.serve(warden, first));
             Self {
+                egress: Arc::clone(egress),
                 conversation,
                 serving,
                 _cut: cut.drop_guard(),
             }
         })
+    }
+
+    /// Counts what is opened here from now on as this owner's.
+    pub fn leaves_for(&self, owner: EgressOwner) {
+        self.egress.note_owner(&self.conversation, owner);
     }
 
     /// Cuts every connection and waits until none is left. Whoever holds what comes back keeps the
@@ -102,6 +109,7 @@ impl EgressPort {
             conversation,
             serving,
             _cut,
+            ..
         } = self;
         // The cut first; the other way round this would wait for connections that nobody ends.
         drop(_cut);

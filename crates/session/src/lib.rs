@@ -41,7 +41,7 @@ mod spending;
 mod unfinished_ends;
 
 pub use aside::SetAside;
-pub use disk_guard::DiskBounds;
+pub use disk_guard::{DiskBounds, DiskGuard, DiskTenant, DiskTenants, UnknownTenants};
 pub use egress_port::{EgressPort, PROXY_PORT};
 pub use errors::{LeaseError, LetGoError};
 pub use lease::SandboxLease;

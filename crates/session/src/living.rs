@@ -91,7 +91,7 @@ impl Sandboxes {
         let Some(found) = tenant.as_mut().filter(|tenant| tenant.spec.id == *id) else {
             return LivingSandbox::Gone;
         };
-        match self.meet(found).await {
+        match self.meet(found, None).await {
             Ok(sandbox) => LivingSandbox::Here(sandbox),
             Err(error) if error.is_out_of_reach() => LivingSandbox::OutOfReach,
             Err(_) => LivingSandbox::Gone,

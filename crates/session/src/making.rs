@@ -9,7 +9,7 @@ use hermetic_store::{LedgerEntry, LedgerState};
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
-use crate::slot::SlotSandbox;
+use crate::slot::{SandboxHolder, SlotSandbox};
 use crate::{LeaseError, Sandboxes};
 
 impl Sandboxes {
@@ -145,8 +145,18 @@ impl Sandboxes {
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 
-    /// The tenant's sandbox, over a new link if the old one is gone.
-    pub(crate) async fn meet(&self, tenant: &mut SlotSandbox) -> Result<Arc<Sandbox>, LeaseError> {
+    /// The tenant's sandbox for whoever uses it now, over a new link if the old one is gone.
+    pub(crate) async fn meet(
+        &self,
+        tenant: &mut SlotSandbox,
+        holder: Option<&SandboxHolder>,
+    ) -> Result<Arc<Sandbox>, LeaseError> {
+        let sandbox = self.linked(tenant).await?;
+        tenant.leaves_for(holder);
+        Ok(sandbox)
+    }
+
+    async fn linked(&self, tenant: &mut SlotSandbox) -> Result<Arc<Sandbox>, LeaseError> {
         let conversation = &tenant.spec.conversation;
         let at_hand = tenant.sandbox.as_ref();
         if let Some(sandbox) = self.still_held(conversation, at_hand).await? {

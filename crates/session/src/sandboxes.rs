@@ -371,7 +371,7 @@ impl Sandboxes {
                     return Err(error.into());
                 }
             } else if kind == self.plan_of(conversation).backend {
-                match self.meet(found).await {
+                match self.meet(found, holder).await {
                     Ok(sandbox) => return Ok((sandbox, None)),
                     Err(error) if error.spares_the_sandbox() => return Err(error),
                     Err(_) => {}
@@ -397,12 +397,13 @@ impl Sandboxes {
             sandbox,
             set_aside,
         } = moved_in;
-        *tenant = Some(SlotSandbox {
+        let moved = tenant.insert(SlotSandbox {
             egress_port: self.open_egress_port(&spec, &sandbox).await,
             backend: self.plan_of(conversation).backend,
             spec: Arc::new(spec),
             sandbox: Some(Arc::clone(&sandbox)),
         });
+        moved.leaves_for(holder);
         slot.touch();
         Ok((sandbox, set_aside))
     }

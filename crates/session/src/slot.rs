@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hermetic_egress::EgressOwner;
 use hermetic_sandbox::{Sandbox, SandboxSpec};
 use hermetic_types::BackendKind;
 use tokio::time::Instant;
@@ -31,6 +32,10 @@ impl SandboxHolder {
     /// By any name that is one person's and nobody else's.
     pub fn named(name: impl Into<String>) -> Self {
         Self(name.into())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
     }
 }
 
@@ -71,6 +76,13 @@ impl Drop for CountedVisit {
 }
 
 impl SlotSandbox {
+    /// Counts what leaves from here on as this person's.
+    pub(crate) fn leaves_for(&self, holder: Option<&SandboxHolder>) {
+        if let (Some(port), Some(holder)) = (&self.egress_port, holder) {
+            port.leaves_for(EgressOwner::named(holder.name()));
+        }
+    }
+
     /// Lets go of the sandbox; nothing of it is relayed any more afterwards.
     pub(crate) async fn close_outlet(self) {
         if let Some(egress_port) = self.egress_port {

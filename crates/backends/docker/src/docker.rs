@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 
@@ -20,6 +20,7 @@ use crate::birth::{self, ContainerStart};
 use crate::container::{InspectDepth, state};
 use crate::death;
 use crate::dialect::understand;
+use crate::disk_use;
 use crate::engine::{DockerEngine, EngineFacts};
 use crate::image::PullListener;
 use crate::label::{self, ContainerLabels};
@@ -140,6 +141,28 @@ impl Backend for DockerBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        readiness::memory_and_disk(&self.0).boxed()
+    }
+
+    fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        disk_use::disk_use(&self.0, ids).boxed()
+    }
+
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        async move {
+            match disk_use::shares_disk(&self.0, folder).await {
+                true => disk_use::disk_use(&self.0, ids).await,
+                false => HashMap::new(),
+            }
+        }
+        .boxed()
     }
 
     fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {

@@ -1,5 +1,6 @@
 //! The connection to the engine, made at its first use, and what is known of the engine.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -34,6 +35,8 @@ pub(crate) struct EngineFacts {
     pub(crate) maps_users: bool,
     /// Whoever runs the engine is root inside, and nobody else is anybody outside.
     pub(crate) is_rootless: bool,
+    /// Where it keeps containers and images, on its machine.
+    pub(crate) folder: Option<PathBuf>,
     /// Limits that it leaves out, whatever it is asked for and whatever it says it made.
     pub(crate) dropped_limits: Vec<&'static str>,
 }
@@ -144,6 +147,7 @@ impl EngineFacts {
             is_rootless: rights.is_rootless,
             dropped_limits: rights.dropped(info),
             cpus: info.ncpu,
+            folder: info.docker_root_dir.as_ref().map(PathBuf::from),
             may_size: match info.driver.as_deref() {
                 Some("overlay2" | "overlay") => on_xfs,
                 Some("btrfs" | "zfs" | "devicemapper") => true,

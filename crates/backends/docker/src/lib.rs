@@ -18,6 +18,7 @@ mod container;
 mod context;
 mod death;
 mod dialect;
+mod disk_use;
 mod docker;
 mod engine;
 mod extra;

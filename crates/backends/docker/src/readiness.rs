@@ -57,6 +57,18 @@ pub(crate) async fn examine(host: &Arc<DockerState>) -> BackendReadiness {
     BackendReadiness { layers }
 }
 
+/// What bounds memory and disk, by the engine's own word.
+pub(crate) async fn memory_and_disk(host: &DockerState) -> Vec<SealLayer> {
+    let Ok(info) = ask(host).await else {
+        return Vec::new();
+    };
+    let rights = EngineRights::of(&info, &host.config.address);
+    let mut layers = rights.layers(&info, host.goes_without_limits());
+    layers.push(disk(host).await);
+    layers.retain(SealLayer::bounds_memory_or_disk);
+    layers
+}
+
 fn is_required(layer: &SealLayer) -> bool {
     layer.state == LayerState::Required
 }
@@ -304,10 +316,10 @@ async fn picture(host: &DockerState) -> Option<ImageFacts> {
 
 async fn disk(host: &DockerState) -> SealLayer {
     if host.facts().await.is_ok_and(|facts| facts.may_size) {
-        return SealLayer::active("disk limit", "kept by the engine's storage");
+        return SealLayer::active(SealLayer::DISK_LIMIT, "kept by the engine's storage");
     }
     SealLayer {
-        name: "disk limit",
+        name: SealLayer::DISK_LIMIT,
         state: LayerState::Weaker,
         detail: if host.sees_layers() {
             "counted, not kept: RLIMIT_FSIZE for each file, and a watch that stops the sandbox \

@@ -61,7 +61,7 @@ impl EngineRights {
         };
         vec![
             needed(self.limit("process limit", info.pids_limit)),
-            needed(self.limit("memory limit", info.memory_limit)),
+            needed(self.limit(SealLayer::MEMORY_LIMIT, info.memory_limit)),
             self.limit("swap limit", info.swap_limit),
             self.limit("cpu limit", info.cpu_cfs_quota),
         ]

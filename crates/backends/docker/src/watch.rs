@@ -195,7 +195,11 @@ enum LayerWeight {
 }
 
 /// Looking takes system calls and a wait for what only passes.
-async fn look_for_hidden(found: &OwnedContainer, hidden: &mut HiddenUsage, named: u64) -> u64 {
+pub(crate) async fn look_for_hidden(
+    found: &OwnedContainer,
+    hidden: &mut HiddenUsage,
+    named: u64,
+) -> u64 {
     let (pid, key, layer) = (found.pid, found.key.clone(), found.layer.clone());
     // Taken along and brought back: the work happens on another thread, and what it learns is
     // needed for the next look.

@@ -8,6 +8,7 @@
 )]
 
 mod conformance;
+mod disk_use;
 mod engine;
 mod far;
 mod lab;

@@ -54,6 +54,13 @@ pub(crate) async fn examine(host: &SingularityState) -> BackendReadiness {
     BackendReadiness { layers }
 }
 
+/// What bounds memory and disk, as far as the runtime was seen to keep limits.
+pub(crate) fn memory_and_disk(host: &SingularityState) -> Vec<SealLayer> {
+    let mut layers = limits(host);
+    layers.retain(SealLayer::bounds_memory_or_disk);
+    layers
+}
+
 /// Whether it is worth asking the runtime for limits: it needs cgroups that it may write.
 pub(crate) fn may_limit() -> bool {
     if getuid().is_root() {
@@ -179,7 +186,7 @@ fn limits(host: &SingularityState) -> Vec<SealLayer> {
             "RLIMIT_NPROC in a user namespace of its own",
         ),
         by(
-            "memory limit",
+            SealLayer::MEMORY_LIMIT,
             kept.memory,
             "--memory, without swap",
             "RLIMIT_DATA for each process, and a watch that stops the sandbox at the sum",
@@ -191,7 +198,7 @@ fn limits(host: &SingularityState) -> Vec<SealLayer> {
             "pinned to as many CPUs as it may use, rounded up",
         ),
         SealLayer {
-            name: "disk limit",
+            name: SealLayer::DISK_LIMIT,
             state: LayerState::Weaker,
             detail: "exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk \
                      limit is at most half its memory limit; else RLIMIT_FSIZE for each file and a \

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use hermetic_native::{EndReason, KeptLimits, NativeBackend, OuterContainer as _};
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -163,6 +163,28 @@ impl Backend for SingularityBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         self.0.native.destroy(id)
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        std::future::ready(readiness::memory_and_disk(&self.0)).boxed()
+    }
+
+    fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        self.0.native.disk_use(ids)
+    }
+
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        // Where nothing was made yet there is no folder for it either, and nobody to be counted.
+        let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+        let scratch = device(&self.0.config.scratch);
+        match scratch.is_some() && scratch == device(folder) {
+            true => self.disk_use(ids),
+            false => std::future::ready(HashMap::new()).boxed(),
+        }
     }
 
     fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {

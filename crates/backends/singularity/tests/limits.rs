@@ -27,6 +27,23 @@ P"#).await;
         assert_eq!(said, "11\nTrue\n");
     }
 
+    async fn what_it_writes_is_counted_on_the_disk_that_it_takes_room_from(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.persistence = SandboxPersistence::Kept;
+        let ids = [spec.id.clone()];
+        let sandbox = lab.create(&spec).await;
+        let before = lab.backend.disk_use(&ids).await[&spec.id];
+        sh(&sandbox, "head -c 20M /dev/zero >/workspace/large").await;
+        let beside = lab.backend.disk_use_on(&ids, lab.folder.path()).await;
+        assert!(beside[&spec.id] >= before + (20 << 20), "{before} {beside:?}");
+        // A file system of its own on every machine.
+        let elsewhere = std::path::Path::new("/proc");
+        assert!(lab.backend.disk_use_on(&ids, elsewhere).await.is_empty());
+        drop(sandbox);
+        lab.backend.destroy(&spec.id).await.unwrap();
+        assert!(lab.backend.disk_use(&ids).await.is_empty());
+    }
+
     async fn memory_is_bounded(lab: &Lab) {
         let mut spec = lab.spec();
         spec.limits = small();

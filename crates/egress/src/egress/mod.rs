@@ -17,6 +17,7 @@ use crate::conversation::{ConversationEgress, RefusedHost, loss_rule};
 use crate::credential::{Credential, GuessCounter, SharedParts, TrustRootsError};
 use crate::env::{CertificateTrust, sandbox_env};
 use crate::outgoing::OutgoingBudget;
+use crate::owner::{EgressOwner, OwnerShare};
 use crate::proxy::Proxy;
 use crate::rules::{CompiledRules, InvalidRules, RuleMode, RulesText};
 use crate::scope::ConversationScope;
@@ -81,6 +82,8 @@ pub struct Egress {
 #[derive(Default)]
 struct EgressState {
     known: HashMap<ConversationKey, Weak<ConversationEgress>>,
+    /// What each owner's conversations and connections hold together, for as long as there are some.
+    shares: HashMap<EgressOwner, Weak<OwnerShare>>,
     /// What each conversation guessed at each credential, by the number of its grant: also of those that
     /// nobody holds, or waiting would be enough to guess on.
     guesses: HashMap<ConversationKey, HashMap<usize, Arc<GuessCounter>>>,
@@ -171,6 +174,7 @@ impl Egress {
         if let Some(budget) = self.outgoing.get() {
             conversation.bound_outgoing(Arc::clone(budget));
         }
+        conversation.belong_to(self.share_of(&mut state, EgressOwner::of_chat(key)));
         let agent = state.agents.get(key).map(String::as_str);
         conversation.count_for(self.counted_agent(agent));
         state
@@ -178,6 +182,24 @@ impl Egress {
             // Weak: what holds it are its connections and its sandbox, and with them it goes.
             .insert(key.clone(), Arc::downgrade(&conversation));
         conversation
+    }
+
+    /// Counts what a conversation opens from now on as this owner's, together with all else that is theirs. Until
+    /// somebody says, the threads of a chat count together.
+    pub fn note_owner(&self, conversation: &ConversationEgress, owner: EgressOwner) {
+        let mut state = self.state();
+        conversation.belong_to(self.share_of(&mut state, owner));
+    }
+
+    fn share_of(&self, state: &mut EgressState, owner: EgressOwner) -> Arc<OwnerShare> {
+        let shares = &mut state.shares;
+        if let Some(known) = shares.get(&owner).and_then(Weak::upgrade) {
+            return known;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = OwnerShare::new(self.proxy.limits());
+        shares.insert(owner, Arc::downgrade(&share));
+        share
     }
 
     /// Reads what people have added, if that has changed, and tells every conversation. Cheap when

@@ -177,3 +177,29 @@ fn what_an_agent_needs_is_there_where_it_answers_and_while_it_does() {
     assert_eq!(has(&held), (false, 0));
     assert!(allows(&held, "all.test:443"));
 }
+
+#[test]
+fn conversations_of_one_owner_are_bounded_together() {
+    let egress = egress(EgressRules::default());
+    let share = |conversation: &ConversationEgress| Arc::as_ptr(&conversation.owner());
+    let chat = egress.conversation(&key("agent:main:telegram:dm:1"));
+    let thread = egress.conversation(&key("agent:main:telegram:dm:1:7"));
+    let group = egress.conversation(&key("agent:main:telegram:group:9"));
+    assert_eq!(share(&chat), share(&thread), "nobody said whose they are");
+    assert_ne!(share(&chat), share(&group));
+
+    for one in [&thread, &group] {
+        egress.note_owner(one, EgressOwner::named("telegram:1"));
+    }
+    assert_eq!(share(&thread), share(&group));
+    egress.note_owner(&group, EgressOwner::named("telegram:2"));
+    assert_ne!(share(&thread), share(&group), "who speaks there now has it");
+
+    drop((chat, thread, group));
+    egress.conversation(&key("cli:work"));
+    assert_eq!(
+        egress.state().shares.len(),
+        1,
+        "shares that nobody has are forgotten"
+    );
+}

@@ -279,7 +279,7 @@ impl Proxy {
         let addresses = if by_proxy {
             None
         } else {
-            let (turns, within) = (&conversation.lookups, self.0.limits.resolve);
+            let (turns, within) = (conversation.lookup_turns(), self.0.limits.resolve);
             let looked = locate(&self.0.resolver, turns, target, allowed.ranges(), within);
             Some(looked.await.map_err(|error| {
                 let refusal = ProxyRefusal::not_located(target, allowed.rule(), &error);

@@ -191,7 +191,8 @@ impl Proxy {
     ) {
         // The permit before the first byte is read: whoever opens connections and says nothing
         // holds them too.
-        let Some(_permit) = self.0.connection_limit.enter(conversation.account()) else {
+        let (account, owner) = (conversation.account(), conversation.owner());
+        let Some(_permit) = self.0.connection_limit.enter(account, &owner) else {
             let refusal = ProxyRefusal::busy();
             self.note(&conversation, EgressMethod::Http, &refusal);
             let response = refusal.response(false, self.0.allowing);

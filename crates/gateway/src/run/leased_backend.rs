@@ -5,12 +5,13 @@
 //! whatever makes, wakes or ends a sandbox.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
-    WardenLink,
+    SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, SandboxId};
 
@@ -108,8 +109,20 @@ impl Backend for LeasedBackend {
         .boxed()
     }
 
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        self.backend.memory_and_disk()
+    }
+
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         self.backend.disk_use(ids)
+    }
+
+    fn disk_use_on<'a>(
+        &'a self,
+        ids: &'a [SandboxId],
+        folder: &'a Path,
+    ) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        self.backend.disk_use_on(ids, folder)
     }
 
     fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {

@@ -4,6 +4,7 @@ pub(super) mod judging;
 mod leaving;
 mod made_with;
 pub(super) mod relay;
+mod script_parts;
 pub(super) mod terminal;
 
 use std::path::PathBuf;
@@ -44,6 +45,9 @@ On local and ssh, which are not sandboxes, you are asked before a dangerous comm
 answers for scripts. Commands that wipe or stop a machine are always refused there.
 
 Without --session the sandbox is new, and it is removed afterwards however this program ends.
+
+Started by root, the sandbox is another user, so a folder of root's is refused with --here and :rw: stand in \
+a folder of an ordinary user, or start it as that user.
 
 Examples:
   hermetic exec -- python3 -c 'print(6 * 7)'

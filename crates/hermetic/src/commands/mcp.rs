@@ -175,6 +175,7 @@ fn client_sandboxes(
     let bounds = ClientLimits {
         most,
         patience: config.approvals().timeout,
+        disk: app::disk_bounds(config),
     };
     Ok(ClientSandboxes::new(
         kit,

@@ -20,7 +20,7 @@ use super::{load, on_this_thread};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
-use crate::gateway_state::{GatewayState, ObservedGateway, look};
+use crate::gateway_state::{GatewayState, KeptLimit, ObservedGateway, look};
 use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
@@ -124,6 +124,9 @@ fn as_text(
             limits.pids
         ),
     );
+    for limit in kept_limits(seen) {
+        line("", printable(&limit.line()));
+    }
     line("egress", egress(config, resolved));
     line("platforms", platforms(config, resolved));
     for (count, account) in accounts(seen).into_iter().enumerate() {
@@ -173,6 +176,10 @@ fn as_json(
         "image": resolved.image,
         "lifetime_seconds": config.gateway().sandbox_lifetime.as_secs(),
         "limits": config.terminal().limits,
+        "limits_kept": match seen {
+            ObservedGateway::Running(_) => Some(kept_limits(seen)),
+            ObservedGateway::Stopped(_) | ObservedGateway::Unknown(_) => None,
+        },
         "egress": { "mode": config.egress().mode.name(), "reach": egress(config, resolved) },
         "platforms": config.platforms().all().map(|platform| json!({
             "name": platform.name,
@@ -227,6 +234,17 @@ fn accounts(seen: &ObservedGateway) -> Vec<ServedAccount<'_>> {
         error: platform.error.as_deref(),
     });
     accounts.collect()
+}
+
+/// What bounds memory and disk of the sandboxes of a gateway that runs. What this shell could have says
+/// nothing of it: groups and rights are those of the process.
+fn kept_limits(seen: &ObservedGateway) -> &[KeptLimit] {
+    match seen {
+        ObservedGateway::Running(Some(state)) => &state.limits,
+        ObservedGateway::Running(None)
+        | ObservedGateway::Stopped(_)
+        | ObservedGateway::Unknown(_) => &[],
+    }
 }
 
 /// Agents live as long as the gateway that speaks to them.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use hermetic_types::{Clock as _, PartHealth, SystemClock};
+use hermetic_sandbox::{LayerState, SealLayer};
+use hermetic_types::{BackendKind, Clock as _, PartHealth, SystemClock};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +27,43 @@ pub(crate) struct GatewayState {
     /// How each part is.
     #[serde(default)]
     pub(crate) parts: BTreeMap<String, PartHealth>,
+    /// What bounds memory and disk of its sandboxes, as it saw that when it started.
+    #[serde(default)]
+    pub(crate) limits: Vec<KeptLimit>,
     /// The unit that keeps it, if one does.
     pub(crate) service: Option<String>,
+}
+
+/// One limit of the sandboxes of a backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLimit {
+    pub(crate) backend: String,
+    /// As `hermetic doctor` calls it.
+    pub(crate) name: String,
+    /// Whether the kernel or an engine keeps it; otherwise it is kept by a weaker means, or not at all.
+    pub(crate) is_kept: bool,
+    /// How, or why not.
+    pub(crate) detail: String,
+}
+
+impl KeptLimit {
+    pub(crate) fn of(backend: BackendKind, layer: SealLayer) -> Self {
+        Self {
+            backend: backend.to_string(),
+            name: layer.name.to_owned(),
+            is_kept: layer.state == LayerState::Active,
+            detail: layer.detail,
+        }
+    }
+
+    /// In one line for a person.
+    pub(crate) fn line(&self) -> String {
+        let holds = match self.is_kept {
+            true => "holds",
+            false => "weaker",
+        };
+        format!("{} on {} {holds}: {}", self.name, self.backend, self.detail)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +100,7 @@ impl GatewayState {
             active_agents: 0,
             platforms: BTreeMap::new(),
             parts: BTreeMap::new(),
+            limits: Vec::new(),
             service: None,
         }
     }

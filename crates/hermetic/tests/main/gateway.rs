@@ -190,6 +190,37 @@ fn status_tells_the_state() {
     assert!(shown.contains("           telegram  "), "{shown}");
 }
 
+/// By what memory and disk are bounded is the gateway's to say: another shell has other groups and rights.
+#[test]
+fn status_tells_what_bounds_memory_and_disk() {
+    let hermetic = Hermetic::new();
+    if !hermetic.has_sandboxes("status_tells_what_bounds_memory_and_disk") {
+        return;
+    }
+    let before = hermetic.run(&["status", "--json"]).json();
+    assert!(before["limits_kept"].is_null(), "{before}");
+    let (_gateway, _) = hermetic.gateway(&[]);
+    let json = hermetic.run(&["status", "--json"]).json();
+    let text = hermetic.run(&["status"]).out;
+    let doctor = hermetic.run(&["doctor", "--json"]).json();
+    let layers = doctor["layers"].as_array().unwrap();
+    for name in ["memory limit", "disk limit"] {
+        let kept = json["limits_kept"].as_array().unwrap().iter();
+        let kept = kept
+            .clone()
+            .find(|limit| limit["name"] == name)
+            .expect(name);
+        assert_eq!(kept["backend"], "native");
+        let layer = layers
+            .iter()
+            .find(|layer| layer["name"] == name)
+            .expect(name);
+        assert_eq!(kept["is_kept"], layer["state"] == "active", "{layer}");
+        let detail = kept["detail"].as_str().unwrap();
+        assert!(text.contains(detail), "{name} in {text}");
+    }
+}
+
 #[test]
 fn status_sees_that_the_file_changed_since_the_start() {
     let hermetic = Hermetic::with("gateway: {terminal_backend: local}\n");

@@ -171,6 +171,28 @@ fn a_killed_server_takes_its_sandbox_along() {
 }
 
 #[test]
+fn a_client_that_fills_the_disk_is_ended_and_told() {
+    let home = Hermetic::with("gateway: {sandboxes_disk: 30}\n");
+    if !home.has_sandboxes("a_client_that_fills_the_disk_is_ended_and_told") {
+        return;
+    }
+    let mut client = Raw::start(&home);
+    let run = |command: &str| json!({"command": command});
+    let said = client.call("terminal", &run("echo fine"));
+    assert!(said.contains("fine"), "{said}");
+    let greedy = "while head -c 1000000 /dev/zero >> more; do sleep 0.02; done; echo it has-it-all";
+    let said = client.call("terminal", &run(greedy));
+    assert!(!said.contains("it has-it-all"), "{said}");
+    let told = client.call("terminal", &run("echo unheard"));
+    assert!(told.contains("ran out of room"), "{told}");
+    let said = client.call("terminal", &run("ls; echo from an empty one"));
+    assert!(
+        said.contains("from an empty one") && !said.contains("more"),
+        "{said}"
+    );
+}
+
+#[test]
 fn who_has_nobody_to_ask_is_refused() {
     let home = Hermetic::with("terminal:\n  backend: local\n");
     let mut client = Raw::start(&home);

@@ -138,6 +138,16 @@ fn a_script_in_a_pipe_is_read_before_it_runs_on_the_host() {
         assert_eq!(code, Some(126), "{words:?}: {out}{err}");
         assert!(err.contains("nothing allows it here"), "{words:?}: {err}");
     }
+    // Padding moves nothing out of sight, in a pipe or in a word.
+    let padded = format!("{}false && rm -rf /\n", ":;".repeat(900));
+    for (words, script) in [(&["sh"][..], &*padded), (&["sh", "-c", &padded], "")] {
+        let (code, out, err) = piped(words, script);
+        assert_eq!(code, Some(126), "{out}{err}");
+        assert!(err.contains("nothing allows it here"), "{err}");
+    }
+    let (code, _, err) = piped(&["sh"], &"# nothing\n".repeat(110_000));
+    assert_eq!(code, Some(126), "{err}");
+    assert!(err.contains("longer than 1 MiB"), "{err}");
     // What was read to judge it reaches the command, whole and once.
     let long = format!("echo {}\n", "x".repeat(200_000));
     let (code, out, err) = piped(&["sh"], &long);

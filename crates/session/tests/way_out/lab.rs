@@ -21,7 +21,9 @@ use hermetic_types::{
     BackendDescription, BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret,
     SystemClock,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::house::{House, USUAL};
 use super::origin::Origin;
@@ -44,6 +46,7 @@ pub(crate) struct Lab {
     pub(crate) house: House,
     backend: Arc<dyn Backend>,
     store: Store,
+    knocks: TaskTracker,
     _folder: tempfile::TempDir,
 }
 
@@ -58,6 +61,8 @@ pub(crate) struct Setup {
     pub(crate) houses: &'static [House],
     pub(crate) persistence: SandboxPersistence,
     pub(crate) budget: Option<u64>,
+    /// Connections of all conversations together.
+    pub(crate) everybody: usize,
     pub(crate) mounts: Vec<HostMount>,
 }
 
@@ -67,6 +72,7 @@ impl Default for Setup {
             houses: USUAL,
             persistence: SandboxPersistence::Ephemeral,
             budget: None,
+            everybody: usize::MAX,
             mounts: Vec::new(),
         }
     }
@@ -116,6 +122,7 @@ impl Lab {
         let record = Arc::new(Seen::default());
         let limits = EgressLimits {
             budget: setup.budget,
+            everybody: setup.everybody,
             ..EgressLimits::default()
         };
         let bundle = CertificateBundle {
@@ -164,6 +171,7 @@ impl Lab {
             house,
             backend,
             store,
+            knocks: TaskTracker::new(),
             _folder: folder,
         })
     }
@@ -232,7 +240,28 @@ impl Lab {
             .unwrap();
     }
 
+    /// Asks the proxy whether it is there, over a connection of this conversation that stays open.
+    pub(crate) async fn knock(&self, who: &str) -> (DuplexStream, String) {
+        let (mut ours, theirs) = tokio::io::duplex(1 << 16);
+        let (proxy, conversation) = (self.gate.proxy().clone(), self.gate.conversation(&key(who)));
+        self.knocks.spawn(async move {
+            proxy
+                .handle(theirs, conversation, CancellationToken::new())
+                .await;
+        });
+        ours.write_all(b"GET /health HTTP/1.1\r\n\r\n")
+            .await
+            .unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(ours.read_u8().await.unwrap());
+        }
+        (ours, String::from_utf8(head).unwrap())
+    }
+
     async fn close(self) {
+        self.knocks.close();
+        self.knocks.wait().await;
         self.sandboxes.drain().await;
         for found in self.backend.list().await.unwrap() {
             self.backend.destroy(&found.id).await.unwrap();

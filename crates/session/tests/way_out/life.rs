@@ -2,7 +2,9 @@
 
 use hermetic_egress::EgressDecision;
 use hermetic_sandbox::SandboxPersistence;
+use hermetic_session::SandboxHolder;
 
+use super::house::House;
 use super::lab::{Lab, Setup, key, run, story, try_to_run};
 
 fn hello(lab: &Lab) -> String {
@@ -216,6 +218,33 @@ async fn whoever_takes_the_port_inside_loses_it_again() {
             hello(lab)
         );
         assert_eq!(lab.run("alice", &again).await.out, "back\n");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_person_of_many_topics_leaves_others_a_way_out() {
+    let few = Setup {
+        houses: &[House::Native],
+        everybody: 8,
+        ..Setup::default()
+    };
+    let test = "one_person_of_many_topics_leaves_others_a_way_out";
+    story(test, few, async |lab| {
+        let (ada, ben) = (SandboxHolder::named("ada"), SandboxHolder::named("ben"));
+        let mut leases = Vec::new();
+        for (topic, holder) in [("1", &ada), ("2", &ada), ("3", &ada), ("4", &ben)] {
+            leases.push(lab.sandboxes.lease_for(&key(topic), holder).await.unwrap());
+        }
+        let mut open = Vec::new();
+        let mut granted = Vec::new();
+        for topic in ["1", "2", "3", "1", "2", "3", "4"] {
+            let (stream, head) = lab.knock(topic).await;
+            open.push(stream);
+            granted.push(head.starts_with("HTTP/1.1 200 "));
+        }
+        assert_eq!(granted, [true, true, false, false, false, false, true]);
+        drop((open, leases));
     })
     .await;
 }

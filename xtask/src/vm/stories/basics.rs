@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::guest::{GuestUser, LONG};
 use super::super::payload::CONTRACT;
-use super::{StoryContext, StoryError, StoryResult, delegated, expect_success, fail};
+use super::{StoryContext, StoryResult, delegated, expect_success, fail};
 
 const CAN: &str = "Sandboxes can run here.";
 
@@ -84,7 +84,8 @@ pub(super) fn attack(context: &mut StoryContext) -> StoryResult {
 
 /// The suite that every change passes, on this kernel. As root it runs itself as a plain user too.
 pub(super) fn contract(context: &mut StoryContext) -> StoryResult {
-    let at_most = Duration::from_secs(1800);
+    // Under emulation some tests take minutes each; it was cut at half an hour and never came to its end.
+    let at_most = Duration::from_secs(5400);
     // Two at a time: while one waits the other works, and with more of them their own deadlines pass.
     let program = format!("/usr/local/bin/{CONTRACT} --test-threads=2");
     let line = delegated(
@@ -103,7 +104,6 @@ pub(super) fn contract(context: &mut StoryContext) -> StoryResult {
         .collect();
     match result {
         Some(result) if said.code == Some(0) => {
-            fill_tables(context)?;
             let skipped = said.err.matches("SKIP: ").count();
             let took = said.took.as_secs_f64();
             Ok(format!("{result} ({skipped} lines of skips, {took:.0} s)"))
@@ -121,16 +121,25 @@ pub(super) fn contract(context: &mut StoryContext) -> StoryResult {
     }
 }
 
-/// Alone, because nobody else has what one fills; and only here, where the machine is the tests' own.
-fn fill_tables(context: &mut StoryContext) -> Result<(), StoryError> {
+/// Tables of the whole host, filled to the brim. Alone, because nobody else has what one fills, and only here,
+/// where the machine is the tests' own.
+pub(super) fn tables(context: &mut StoryContext) -> StoryResult {
     let program = format!("/usr/bin/env HERMETIC_TEST_OWN_MACHINE=1 /usr/local/bin/{CONTRACT}");
     let line = format!("--working-directory=/tmp {program} brim:: --test-threads=1");
     let line = delegated(GuestUser::Root, &line);
     let said = context
         .guest
         .run(GuestUser::Root, &line, Duration::from_secs(600))?;
-    if said.code == Some(0) {
-        return Ok(());
+    let result = said
+        .out
+        .lines()
+        .find(|line| line.starts_with("test result:"));
+    match result {
+        // A filter that fits nothing passes too.
+        Some(result) if said.code == Some(0) && !result.contains(" 0 passed") => {
+            let took = said.took.as_secs_f64();
+            Ok(format!("{result} ({took:.0} s)"))
+        }
+        _ => fail(said.all()),
     }
-    fail(format!("tables of the host: {}", said.out))
 }

@@ -35,7 +35,7 @@ pub(crate) enum StoryError {
 }
 
 /// In this order: what others rely on comes first, and what wears the machine out comes last.
-const STORIES: [VmStory; 11] = {
+const STORIES: [VmStory; 12] = {
     const fn story(name: &'static str, run: fn(&mut StoryContext) -> StoryResult) -> VmStory {
         VmStory { name, run }
     }
@@ -46,6 +46,7 @@ const STORIES: [VmStory; 11] = {
         story("login", bounds::login),
         story("stall", bounds::stall),
         story("attack", basics::attack),
+        story("tables", basics::tables),
         story("contract", basics::contract),
         story("units", units::units),
         story("oom", units::oom),
@@ -56,7 +57,7 @@ const STORIES: [VmStory; 11] = {
 
 /// The stories with these names; all of them if none is named.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static VmStory>, ChoreFailure> {
-    static ALL: [VmStory; 11] = STORIES;
+    static ALL: [VmStory; 12] = STORIES;
     if let Some(unknown) = names
         .iter()
         .find(|name| ALL.iter().all(|story| story.name != **name))

@@ -13,7 +13,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LiveUse, OwnProgram,
-    SandboxPersistence, SandboxProcess, SandboxSpec, WardenLink, try_command, try_to_say,
+    SandboxPersistence, SandboxProcess, SandboxSpec, SealLayer, WardenLink, try_command,
+    try_to_say,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -340,6 +341,16 @@ impl Backend for NativeBackend {
         let host = Arc::clone(&self.0);
         let id = id.clone();
         blocking(move || teardown::destroy(&host, &id)).boxed()
+    }
+
+    fn memory_and_disk(&self) -> BoxFuture<'_, Vec<SealLayer>> {
+        let host = Arc::clone(&self.0);
+        async move {
+            let known =
+                tokio::task::spawn_blocking(move || readiness::memory_and_disk(&host)).await;
+            known.unwrap_or_default()
+        }
+        .boxed()
     }
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {

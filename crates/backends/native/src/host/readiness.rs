@@ -64,7 +64,7 @@ fn limits(host: &NativeHost, surroundings: &MachineSurroundings) -> [SealLayer; 
             &remedy,
         ),
         limit(
-            "memory limit",
+            SealLayer::MEMORY_LIMIT,
             &groups.memory,
             version,
             insisted,
@@ -162,6 +162,17 @@ fn limit(
     }
 }
 
+/// What bounds memory and disk, as far as that is known without trying it.
+pub(super) fn memory_and_disk(host: &NativeHost) -> Vec<SealLayer> {
+    let disk = match host.project_quotas() {
+        Ok(_) => SealLayer::active(SealLayer::DISK_LIMIT, QUOTA),
+        Err(why) => counted(host, &why.to_string()),
+    };
+    let limits = limits(host, &MachineSurroundings::of_this_machine());
+    let bounds = limits.into_iter().filter(SealLayer::bounds_memory_or_disk);
+    bounds.chain([disk]).collect()
+}
+
 /// A quota is believed when a sandbox was stopped by it.
 async fn disk(native: &NativeBackend, host: &NativeHost) -> SealLayer {
     let why = match host.project_quotas() {
@@ -173,21 +184,27 @@ async fn disk(native: &NativeBackend, host: &NativeHost) -> SealLayer {
             )
             .await
         {
-            Ok(()) => return SealLayer::active("disk limit", BY_QUOTA),
+            Ok(()) => {
+                let detail = format!("{QUOTA}; a trial was stopped by it");
+                return SealLayer::active(SealLayer::DISK_LIMIT, detail);
+            }
             Err(error) => error.with_causes(),
         },
         Err(why) => why.to_string(),
     };
+    counted(host, &why)
+}
+
+fn counted(host: &NativeHost, why: &str) -> SealLayer {
     SealLayer {
-        name: "disk limit",
+        name: SealLayer::DISK_LIMIT,
         state: missing(LayerState::Weaker, host.demands(RequiredLayer::DiskLimit)),
         detail: format!("{COUNTED} ({why})"),
         remedy: Some(disk_limit::REMEDY.to_owned()),
     }
 }
 
-const BY_QUOTA: &str = "kept by the kernel: a project quota for each sandbox, on bytes and on files; a \
-     trial was stopped by it";
+const QUOTA: &str = "kept by the kernel: a project quota for each sandbox, on bytes and on files";
 const COUNTED: &str = "counted, not kept: RLIMIT_FSIZE for each file and a watch that stops the sandbox \
      within moments of passing the limit, files without a name and growth that nobody explains \
      included; exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is at \

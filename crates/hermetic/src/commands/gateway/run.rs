@@ -9,9 +9,11 @@ use std::time::Duration;
 use hermetic_app as app;
 use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
 use hermetic_gateway::{DrainOutcome, EarlyHealth, GatewayCondition, serve};
+use hermetic_session::Sandboxes;
 use hermetic_types::RunId;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 
@@ -21,7 +23,7 @@ use crate::cli::CommandLine;
 use crate::commands::{first_link, load};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
-use crate::gateway_state::{GatewayLock, GatewayState, LockError};
+use crate::gateway_state::{GatewayLock, GatewayState, KeptLimit, LockError};
 use crate::log;
 use crate::output;
 use crate::service;
@@ -149,6 +151,7 @@ async fn live(
     info!(model = parts.settings.model, "the model");
     let HealthPort { listener, watchdog } = start.into_health().await?;
     tell_of_dashboard(config);
+    chronicle.note_limits(kept_limits(&parts.sandboxes).await);
     let note = Arc::clone(chronicle);
     let report = Box::new(move |condition: &GatewayCondition| note.note(condition));
     let drained = serve(parts, listener, stop, report).await;
@@ -161,6 +164,19 @@ async fn live(
         DrainOutcome::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
+}
+
+/// An engine that says nothing now holds no start up for this.
+const KEPT_LIMITS_TIMEOUT: Duration = Duration::from_secs(2);
+
+async fn kept_limits(sandboxes: &Sandboxes) -> Vec<KeptLimit> {
+    let told = timeout(KEPT_LIMITS_TIMEOUT, sandboxes.memory_and_disk()).await;
+    let told = told.unwrap_or_default().into_iter();
+    told.flat_map(|(backend, layers)| {
+        let limits = layers.into_iter();
+        limits.map(move |layer| KeptLimit::of(backend, layer))
+    })
+    .collect()
 }
 
 /// Whoever started this gateway, and whoever asks its port, hears that it waits for another one to end.

@@ -10,7 +10,7 @@ use sd_notify::NotifyState;
 use tracing::{info, warn};
 
 use crate::failure::CommandFailure;
-use crate::gateway_state::{GatewayLock, GatewayState, LifeStage, PlatformState};
+use crate::gateway_state::{GatewayLock, GatewayState, KeptLimit, LifeStage, PlatformState};
 
 /// The line a starter waits for.
 pub(super) const READY: &str = "ready\n";
@@ -81,6 +81,13 @@ impl StateRecorder {
         self.tell_starter();
     }
 
+    /// What bounds memory and disk of its sandboxes, for whoever looks at the description.
+    pub(super) fn note_limits(&self, limits: Vec<KeptLimit>) {
+        let mut state = self.state();
+        state.limits = limits;
+        self.write(&state);
+    }
+
     pub(super) fn end(self, ended: &Result<(), CommandFailure>) {
         let mut state = self.state();
         state.stage = match (ended, state.stage) {
@@ -94,6 +101,7 @@ impl StateRecorder {
         state.active_agents = 0;
         state.platforms.clear();
         state.parts.clear();
+        state.limits.clear();
         self.write(&state);
     }
 

@@ -29,7 +29,10 @@ const REGULARS: i64 = 100;
 /// The first of those who come once.
 const PASSERS_BY: i64 = 1000;
 
-const A_FEW_ROUNDS: usize = 5;
+/// Each of the faults once, and a week that passes.
+const A_FEW_ROUNDS: usize = FAULTS;
+/// What happens in a round, by its number.
+const FAULTS: usize = 6;
 const MANY_ROUNDS: usize = 120;
 /// A long soak begins no further round after this.
 const LONGEST: Duration = Duration::from_secs(330);
@@ -114,7 +117,7 @@ impl Soak {
         let fresh = self.lab.ask(people[0], "/new").await;
         assert!(fresh.contains("fresh"), "{round}: {fresh}");
         self.lab.destroy(people[1]).await;
-        match round % 6 {
+        match round % FAULTS {
             0 => self.disk_fills(people[2]).await,
             1 => self.platform_fails(people[2]).await,
             2 => self.model_stalls(people[2]).await,

@@ -1,6 +1,6 @@
 //! The ways in which a daemon is spoken to, and those in which it goes silent.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::routing::get;
@@ -84,6 +84,31 @@ async fn a_stream_that_fell_silent_is_opened_again() {
     }
     lab.server.says(ALICE, "hello");
     assert_eq!(next_message(&mut inbox).await.text, "hello");
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_at_once_is_not_opened_at_full_speed() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    const TIMES: u32 = 5;
+    let lab = Lab::with(|config| config.timing.retry = (PAUSE, PAUSE)).await;
+    let mut inbox = lab.listen();
+    let ended = async {
+        let mut opened = Instant::now();
+        for time in 0..=TIMES {
+            lab.server.wait_for_listeners(1).await;
+            // A wait is shortened by chance, by a half at most.
+            assert!(
+                time == 0 || opened.elapsed() >= PAUSE / 2,
+                "opened again at once"
+            );
+            opened = Instant::now();
+            lab.server.hang_up();
+        }
+    };
+    tokio::select! {
+        () = ended => {}
+        _ = futures::StreamExt::next(&mut inbox) => panic!("nobody wrote"),
+    }
 }
 
 #[tokio::test]
