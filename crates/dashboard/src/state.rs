@@ -66,6 +66,8 @@ pub(crate) struct DashboardState {
     pub(crate) uses: UseSampler,
     /// Walks through the whole record at once: each of them reads all of it.
     pub(crate) walks: Semaphore,
+    /// Searches at once: each of them reads megabytes. Who comes later waits.
+    pub(crate) searches: Semaphore,
     redactor: Redactor,
     clock: SharedClock,
     seal: Mutex<Option<(Timestamp, SealReport)>>,
@@ -84,6 +86,9 @@ const OLDEST_SEAL: Duration = Duration::from_secs(300);
 
 /// Forms with files that are read at once.
 const MOST_UPLOADS: usize = 2;
+
+/// Searches that read at once.
+const MOST_SEARCHES: usize = 2;
 
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -118,6 +123,7 @@ impl DashboardState {
             live: Arc::new(LiveEvents::new(parts.most_streams)),
             uses: UseSampler::default(),
             walks: Semaphore::new(1),
+            searches: Semaphore::new(MOST_SEARCHES),
             redactor: parts.redactor,
             clock: parts.clock,
             seal: Mutex::default(),
