@@ -24,7 +24,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 
-pub(crate) use layout::{plain_page, sign_in_page};
+pub(crate) use layout::{link_page, plain_page, sign_in_page};
 
 use crate::api;
 use crate::state::SharedState;

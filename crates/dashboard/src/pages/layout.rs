@@ -104,6 +104,27 @@ pub(crate) fn plain_page(
     (status, Html(page.into_string())).into_response()
 }
 
+/// Asks whoever followed a one-time link whether they meant it. The form goes to the address that it stands at, so
+/// that the key of the link is in no page.
+pub(crate) fn link_page(viewer: &Viewer) -> Response {
+    let main = html! {
+        main.alone #main tabindex="-1" {
+            p.brand { (brand()) }
+            h1 { "Sign in?" }
+            p {
+                "This link signs this browser in as " strong { (words::visible(&viewer.who)) } ", who "
+                @if viewer.may_act() { "may look and act." } @else { "may look and not act." }
+            }
+            p.dim { "It works once. Whoever did not ask for it closes this page." }
+            form.stack method="post" {
+                button.main type="submit" autofocus { "Sign in" }
+            }
+        }
+    };
+    let page = frame("Sign in", None, &main);
+    Html(page.into_string()).into_response()
+}
+
 /// How to get in.
 pub(crate) fn sign_in_page(
     status: StatusCode,
