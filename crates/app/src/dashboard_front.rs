@@ -120,6 +120,8 @@ impl GatewayView for AwayView {
         let places = places.map(|(kind, platforms)| SealedPlace {
             backend: kind.to_string(),
             is_sealed: boundary(kind) == Boundary::Sealed,
+            // Nobody who could look is there.
+            is_known: false,
             platforms,
             layers: Vec::new(),
         });

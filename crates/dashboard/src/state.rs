@@ -189,6 +189,9 @@ impl DashboardState {
 /// What was known, with the word that it is not known any more.
 fn not_known(known: Option<&(Timestamp, SealReport)>) -> SealReport {
     let mut report = known.map(|(_, report)| report.clone()).unwrap_or_default();
+    for place in &mut report.places {
+        place.is_known = false;
+    }
     report.warnings.retain(|warning| warning != NOT_KNOWN);
     report.warnings.push(NOT_KNOWN.to_owned());
     report
@@ -206,4 +209,33 @@ pub(crate) const MOST_BODY_BYTES: usize = 16 << 10;
 /// Reads a body that is small.
 pub(crate) async fn small_body(body: axum::body::Body) -> Option<Bytes> {
     axum::body::to_bytes(body, MOST_BODY_BYTES).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SealedPlace;
+
+    #[test]
+    fn what_a_backend_said_before_it_hung_is_not_known_any_more() {
+        let place = SealedPlace {
+            backend: "docker".to_owned(),
+            is_sealed: true,
+            is_known: true,
+            platforms: Vec::new(),
+            layers: Vec::new(),
+        };
+        let before = SealReport {
+            places: vec![place],
+            ..SealReport::default()
+        };
+        let first = not_known(Some(&(Timestamp::from_seconds(1), before)));
+        assert!(
+            first.places.iter().all(|place| !place.is_known),
+            "{first:?}"
+        );
+        let again = not_known(Some(&(Timestamp::from_seconds(2), first)));
+        assert_eq!(again.warnings, [NOT_KNOWN], "said once");
+        assert_eq!(not_known(None).places, []);
+    }
 }

@@ -1,22 +1,29 @@
 //! Is it sealed, what is it doing, does it want something from me.
 
+mod seal_view;
+
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_store::{ApprovalRequest, HourActivity, LedgerState, RowOwner, SERVING};
-use hermetic_types::{ConversationKey, PartHealth, Timestamp};
+use hermetic_egress::EgressDecision;
+use hermetic_store::{
+    ApprovalRequest, DeliveryActivity, HourActivity, LedgerState, RowOwner, SERVING,
+};
+use hermetic_types::{ConversationKey, Timestamp};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::chart::bars;
 use super::conversations::MessageWords;
-use super::layout::{Page, code, conversation_link, empty, mark, state_mark, time};
+use super::layout::{Page, code, conversation_link, empty, state_mark, time};
 use super::running_output::{OutputTail, tail};
 use crate::access::Viewer;
 use crate::failure::PageFailure;
 use crate::state::{DashboardState, SharedState};
-use crate::{ConditionReport, SealReport, words};
+use crate::{ConditionReport, EgressFeed, SealReport, words};
+
+use self::seal_view::seal;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct OverviewPage {
@@ -254,107 +261,6 @@ pub(crate) async fn page(
         body,
     }
     .into_response())
-}
-
-fn seal(page: &OverviewPage) -> Markup {
-    let sealed =
-        !page.seal.places.is_empty() && page.seal.places.iter().all(|place| place.is_sealed);
-    let weaker: usize = page
-        .seal
-        .places
-        .iter()
-        .flat_map(|place| &place.layers)
-        .filter(|layer| layer.state != "active")
-        .count();
-    let (kind, headline) = match (page.seal.places.is_empty(), sealed, weaker) {
-        (true, ..) => ("fair", "How well commands are sealed is not known"),
-        (_, false, _) => ("bad", "Not sealed: some commands run on the host"),
-        (_, true, 0) => ("good", "Sealed: every command runs in a sandbox"),
-        (_, true, _) => (
-            "good",
-            "Sealed, and some layers are weaker than they could be",
-        ),
-    };
-    html! {
-        section #seal data-live class={ "panel seal " (kind) } aria-labelledby="seal-title" {
-            h2 #seal-title { (headline) }
-            @for warning in &page.seal.warnings {
-                p.note.fair { (warning) }
-            }
-            @for part in &page.condition.parts {
-                @if let PartHealth::Degraded { why, since } = &part.health {
-                    p.note.bad {
-                        strong { (part.name) } " is degraded since " (time(page.now, *since)) ": " (why)
-                    }
-                }
-            }
-            dl.facts {
-                div { dt { "Gateway" } dd { (page.condition.stage) ", version " (page.condition.version) } }
-                @for gateway in &page.gateways {
-                    div {
-                        dt { "Gateways" }
-                        dd {
-                            (gateway.name) " · " (gateway_mark(gateway)) ", version " (gateway.version)
-                            @if gateway.condition == "silent" {
-                                " · not seen for " (gateway.silent_seconds) " s"
-                            }
-                        }
-                    }
-                }
-                div { dt { "Network" } dd { (page.seal.egress) } }
-                @for place in &page.seal.places {
-                    div {
-                        dt { "Backend " (place.backend) }
-                        dd {
-                            @if place.platforms.is_empty() { "every platform" }
-                            @else { (place.platforms.join(", ")) }
-                            " · "
-                            @if place.is_sealed { (mark("good", "sealed")) }
-                            @else { (mark("bad", "the host itself")) }
-                        }
-                    }
-                }
-            }
-            @for place in &page.seal.places {
-                @if !place.layers.is_empty() {
-                    details {
-                        summary {
-                            (place.layers.iter().filter(|layer| layer.state == "active").count())
-                            " of " (place.layers.len()) " layers of " (place.backend) " hold in full"
-                        }
-                        div.scroll tabindex="0" role="region" aria-label={ "Layers of " (place.backend) } {
-                            table {
-                                thead { tr { th { "Layer" } th { "State" } th { "How" } } }
-                                tbody {
-                                    @for layer in &place.layers {
-                                        tr {
-                                            th scope="row" { (layer.name) }
-                                            td { (state_mark(&layer.state)) }
-                                            td {
-                                                (layer.detail)
-                                                @if let Some(remedy) = &layer.remedy {
-                                                    div.dim { (remedy) }
-                                                }
-                                            }
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn gateway_mark(gateway: &GatewayRow) -> Markup {
-    let kind = match gateway.condition {
-        "serving" => "good",
-        "silent" => "bad",
-        _ => "fair",
-    };
-    mark(kind, gateway.condition)
 }
 
 fn waiting(page: &OverviewPage) -> Markup {

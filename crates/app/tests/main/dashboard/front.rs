@@ -108,11 +108,11 @@ async fn another_process_shows_the_same_and_says_when_the_gateway_is_away() {
     ] {
         assert_eq!(ada.get(page).await.status, 200, "{page}");
     }
+    let away = ada.get("/").await.body;
+    assert!(away.contains("The gateway is not running"));
     assert!(
-        ada.get("/")
-            .await
-            .body
-            .contains("The gateway is not running")
+        !away.contains("panel seal good"),
+        "nobody looked at the seal"
     );
     assert!(
         ada.get(ALICES).await.body.contains("again"),
