@@ -58,6 +58,8 @@ pub(crate) enum LiveTopic {
     Output,
     /// What sandboxes use.
     Use,
+    /// How many questions wait for a person, which every page shows.
+    Waiting,
 }
 
 /// Streams that are open, by whom.
@@ -169,6 +171,7 @@ impl LiveTopic {
             Self::Chat => "chat",
             Self::Output => "output",
             Self::Use => "use",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -212,8 +215,17 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
     let (mut rows, mut egress) = (state.store.changes(), state.egress.changes());
     let live = Arc::clone(&state.live);
     let activity = async {
+        let waiting_now = async || state.approvals.pending().await.ok().map(|all| all.len());
+        let mut waiting = waiting_now().await;
         while rows.changed().await.is_ok() {
             live.publish(LiveTopic::Activity);
+            if live.listeners() > 0 {
+                let now = waiting_now().await;
+                if now.is_some() && now != waiting {
+                    live.publish(LiveTopic::Waiting);
+                    waiting = now;
+                }
+            }
             sleep(GAP).await;
         }
     };

@@ -52,11 +52,7 @@ impl Page<'_> {
                             li {
                                 a href=(path) aria-current=[(path == self.path).then_some("page")] {
                                     (name)
-                                    @if path == "/approvals" && self.waiting > 0 {
-                                        " " span.badge {
-                                            (self.waiting) span.unseen { " waiting" }
-                                        }
-                                    }
+                                    @if path == "/approvals" { " " (self.badge()) }
                                 }
                             }
                         }
@@ -79,7 +75,21 @@ impl Page<'_> {
                 (self.body)
             }
         };
-        frame(self.title, Some(self.topics), &main)
+        // A background tab shows its title and nothing else.
+        let title = match self.waiting {
+            0 => self.title.to_owned(),
+            waiting => format!("({waiting}) {}", self.title),
+        };
+        frame(&title, Some(self.topics), &main)
+    }
+
+    /// There with no number too, for the script to show when there is one.
+    fn badge(&self) -> Markup {
+        html! {
+            span.badge #waiting-count data-waiting=(self.waiting) hidden[self.waiting == 0] {
+                span { (self.waiting) } span.unseen { " waiting" }
+            }
+        }
     }
 }
 
