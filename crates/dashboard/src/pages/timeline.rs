@@ -108,7 +108,11 @@ pub(crate) enum TimelineEvent {
         bytes_down: u64,
     },
     Sandbox {
+        sandbox: String,
+        backend: String,
+        /// `named`, `ready`, `stopped`, `resumed`, `given`, `set_aside`, `taken_back`, `failed` or `gone`.
         what: String,
+        note: Option<String>,
     },
 }
 

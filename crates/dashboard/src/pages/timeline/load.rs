@@ -3,6 +3,7 @@
 use hermetic_egress::{EgressDecision, JournalEntry};
 use hermetic_store::{
     ApprovalRequest, CallActivity, DeliveryActivity, LedgerEntry, MessageActivity, MessageRow,
+    SandboxEventRow,
 };
 use hermetic_types::{ConversationKey, Timestamp};
 
@@ -15,6 +16,7 @@ use crate::words;
 
 const EACH_PAGE: u32 = 40;
 const MOST_CONNECTIONS: usize = 200;
+const MOST_SANDBOX_EVENTS: u32 = 200;
 
 pub(crate) async fn load(
     state: &DashboardState,
@@ -33,10 +35,13 @@ pub(crate) async fn load(
         };
     };
     let span = (first.row, last.row);
-    let (calls, replies, questions) = tokio::join!(
+    let (calls, replies, questions, lives) = tokio::join!(
         activity.calls(&key, span),
         activity.deliveries(&key, span),
         activity.questions(Some(&key), 200),
+        state
+            .ledger
+            .events(&key, first.received_at, MOST_SANDBOX_EVENTS),
     );
     let shown = ShownSpan {
         since: first.received_at,
@@ -53,8 +58,8 @@ pub(crate) async fn load(
     let reached = state.egress.latest(Some(&key), MOST_CONNECTIONS);
     let reached = reached.into_iter().filter(|one| shown.holds(one.at));
     entries.extend(reached.filter_map(|one| connected(state, &one)));
-    let named = sandbox.as_ref().filter(|one| shown.holds(one.named_at));
-    entries.extend(named.map(made));
+    let lives = lives?.into_iter().filter(|one| shown.holds(one.at));
+    entries.extend(lives.map(|one| lived(state, one)));
     // Stable: what happened in one moment stays in the order message, tool, reply.
     entries.sort_by_key(|entry| entry.at);
     Ok(TimelinePage {
@@ -175,9 +180,13 @@ fn connected(state: &DashboardState, found: &JournalEntry) -> Option<TimelineEnt
 
 fn made(sandbox: &LedgerEntry) -> TimelineEntry {
     TimelineEntry {
-        at: sandbox.named_at,
+        entry: format!("sandbox-{}", happened.id),
+        at: happened.at,
         event: TimelineEvent::Sandbox {
-            what: format!("sandbox {} on {}", sandbox.id, sandbox.backend),
+            sandbox: happened.sandbox.to_string(),
+            backend: happened.backend.to_string(),
+            what: happened.what.name().to_owned(),
+            note: happened.note.as_deref().map(|why| state.shown(why)),
         },
     }
 }
