@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::approvals::request;
 use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
-use crate::{ApprovalRequest, MessageRow, RowOwner, StoreError};
+use crate::{ApprovalRequest, DeliveryRow, MessageRow, RowOwner, StoreError};
 use totals::{postgres_total, sqlite_total};
 
 pub use spending::{SpendingGroup, SpentSum};
@@ -58,6 +58,8 @@ pub struct MessageActivity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallActivity {
     pub message: MessageRow,
+    /// Its name among the calls of its message.
+    pub call: String,
     pub tool: String,
     pub arguments: String,
     pub result: Option<String>,
@@ -203,7 +205,7 @@ impl ActivityRows {
         (first, last): (MessageRow, MessageRow),
     ) -> Result<Vec<CallActivity>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT message, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments,
+            "SELECT message, call, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments,
                     substr(result, 1, CAST(?1 AS INTEGER)) AS result, coalesce(length(result), 0) AS result_chars,
                     begun_at, tool_calls.ended_at AS ended_at
              FROM inbox JOIN tool_calls ON tool_calls.message = inbox.id
@@ -276,7 +278,7 @@ impl ActivityRows {
         most: u32,
     ) -> Result<Vec<RunningTurn>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT inbox.*, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments, NULL AS result,
+            "SELECT inbox.*, call, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments, NULL AS result,
                     0 AS result_chars, begun_at, tool_calls.message AS message,
                     tool_calls.ended_at AS call_ended_at
              FROM inbox LEFT JOIN tool_calls ON tool_calls.rowid = (
@@ -293,6 +295,7 @@ impl ActivityRows {
             let call = called.map(|tool| {
                 Ok::<_, DatabaseError>(CallActivity {
                     message: MessageRow(row.get("message")?),
+                    call: row.get("call")?,
                     tool,
                     arguments: row.get("arguments")?,
                     result: None,
@@ -358,6 +361,7 @@ fn message(row: &DatabaseRow) -> Result<MessageActivity, DatabaseError> {
 fn call(row: &DatabaseRow) -> Result<CallActivity, DatabaseError> {
     Ok(CallActivity {
         message: MessageRow(row.get("message")?),
+        call: row.get("call")?,
         tool: row.get("tool")?,
         arguments: row.get("arguments")?,
         result: row.get("result")?,

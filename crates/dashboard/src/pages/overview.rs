@@ -55,6 +55,8 @@ pub(crate) struct GatewayRow {
 /// A message that is worked on.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunningRow {
+    /// The number of the message.
+    pub(crate) message: i64,
     pub(crate) conversation: ConversationKey,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -70,6 +72,8 @@ pub(crate) struct RunningRow {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct FailureRow {
+    /// The number of the message.
+    pub(crate) message: i64,
     pub(crate) conversation: ConversationKey,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -130,6 +134,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
             .as_ref()
             .and_then(|_| OutputTail::of(state, &turn.message.conversation));
         RunningRow {
+            message: turn.message.row.0,
             output: output.map(|tail| tail.last_lines(OVERVIEW_LINES)),
             conversation: turn.message.conversation,
             who: said.who,
@@ -146,6 +151,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
     let failures = failures?.into_iter().map(|failed| {
         let said = MessageWords::of(state, &failed.payload);
         FailureRow {
+            message: failed.row.0,
             conversation: failed.conversation,
             who: said.who,
             text: words::beginning(&said.text, 80),
@@ -307,7 +313,7 @@ fn running(page: &OverviewPage) -> Markup {
                         }
                         tbody {
                             @for turn in &page.running {
-                                tr {
+                                tr data-key=(turn.message) {
                                     td { (turn.who) }
                                     td { (conversation_link(&turn.conversation)) }
                                     td.text.wide { (turn.text) }
@@ -412,7 +418,7 @@ fn failures(page: &OverviewPage) -> Markup {
             @if !page.failures.is_empty() {
                 ul.rows {
                     @for failure in &page.failures {
-                        li {
+                        li data-key=(failure.message) {
                             span.grow {
                                 (conversation_link(&failure.conversation)) " " span.dim { (failure.who) }
                                 div { (failure.why) }

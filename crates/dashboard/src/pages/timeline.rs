@@ -56,6 +56,8 @@ pub(crate) struct SandboxLife {
 /// One thing that happened.
 #[derive(Debug, Serialize)]
 pub(crate) struct TimelineEntry {
+    /// Stays the same while the entry grows, and is no other entry's.
+    pub(crate) entry: String,
     pub(crate) at: Timestamp,
     #[serde(flatten)]
     pub(crate) event: TimelineEvent,

@@ -75,7 +75,7 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
                 pre.scroll tabindex="0" { (what) }
                 p.dim {
                     "for " (asker)
-                    @if let Some(by) = by { ", answered by " (words::visible(by)) }
+                    @if let Some(by) = by { ", answered by " (by) }
                     @if let Some(via) = via { " (" (via) ")" }
                 }
             },
@@ -127,7 +127,7 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
         ),
     };
     html! {
-        li class={ "entry " (kind) } {
+        li class={ "entry " (kind) } data-key=(entry.entry) {
             div.when { (time(now, entry.at)) span.clock { (words::clock_time(entry.at)) } }
             div.what { (body) }
         }
