@@ -85,7 +85,7 @@ pub async fn dashboard_front(
         pairing: access::pairing(&store),
         audit: super::audit_places(config),
         rules: super::rule_book(config),
-        egress: EgressFeed::after(&journal, Arc::clone(&clock)),
+        egress: EgressFeed::following(&journal, Arc::clone(&clock)),
         // Both need a gateway: what is said there would wait for one without a word.
         chat: None,
         terminals: None,
