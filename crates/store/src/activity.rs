@@ -72,8 +72,13 @@ pub struct CallActivity {
 /// One reply on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryActivity {
+    pub row: DeliveryRow,
     pub message: Option<MessageRow>,
+    /// Of the message that it answers.
+    pub conversation: Option<ConversationKey>,
     pub account: String,
+    /// As the gateway wrote it: where to, and with which files.
+    pub address: String,
     pub text: String,
     pub state: String,
     pub note: Option<String>,
@@ -124,6 +129,21 @@ macro_rules! conversations_by {
              JOIN inbox ON inbox.id = last
              ORDER BY last DESC LIMIT ?1 OFFSET ?2",
         )
+    };
+}
+
+/// Replies in these states, the latest first, with the conversations of what they answer.
+macro_rules! deliveries_in {
+    ($which:literal) => {
+        SqlStatement::new(concat!(
+            "SELECT deliveries.id AS id, message, conversation, deliveries.account AS account, address,
+                    substr(text, 1, CAST(?1 AS INTEGER)) AS text, deliveries.state AS state,
+                    deliveries.note AS note, deliveries.attempts AS attempts, queued_at, sent_at
+             FROM deliveries LEFT JOIN inbox ON inbox.id = deliveries.message
+             WHERE deliveries.state ",
+            $which,
+            " ORDER BY deliveries.id DESC LIMIT ?2",
+        ))
     };
 }
 
@@ -227,8 +247,8 @@ impl ActivityRows {
         (first, last): (MessageRow, MessageRow),
     ) -> Result<Vec<DeliveryActivity>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT message, deliveries.account AS account, substr(text, 1, CAST(?1 AS INTEGER)) AS text,
-                    deliveries.state AS state, deliveries.note AS note,
+            "SELECT deliveries.id AS id, message, conversation, deliveries.account AS account, address,
+                    substr(text, 1, CAST(?1 AS INTEGER)) AS text, deliveries.state AS state, deliveries.note AS note,
                     deliveries.attempts AS attempts, queued_at, sent_at
              FROM inbox JOIN deliveries ON deliveries.message = inbox.id
              WHERE conversation = ?2 AND inbox.id BETWEEN ?3 AND ?4
@@ -242,16 +262,18 @@ impl ActivityRows {
         self.database.read(doing, query, delivery).await
     }
 
-    /// Replies that were not sent, the latest first: those that wait and those that were given up.
+    /// Replies that wait to be sent, the latest first.
     pub async fn unsent(&self, most: u32) -> Result<Vec<DeliveryActivity>, StoreError> {
-        let query = SqlStatement::new(
-            "SELECT message, account, substr(text, 1, CAST(?1 AS INTEGER)) AS text, state, note, attempts, queued_at,
-                    sent_at
-             FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id DESC LIMIT ?2",
-        )
-        .bind(SHOWN_CHARS)
-        .bind(most);
+        let query = deliveries_in!("IN ('pending', 'sending')");
+        let query = query.bind(SHOWN_CHARS).bind(most);
         let doing = "read the replies that wait";
+        self.database.read(doing, query, delivery).await
+    }
+
+    /// Replies that were given up, the latest first.
+    pub async fn given_up(&self, most: u32) -> Result<Vec<DeliveryActivity>, StoreError> {
+        let query = deliveries_in!("= 'failed'").bind(SHOWN_CHARS).bind(most);
+        let doing = "read the replies that were given up";
         self.database.read(doing, query, delivery).await
     }
 
@@ -372,7 +394,11 @@ fn call(row: &DatabaseRow) -> Result<CallActivity, DatabaseError> {
 }
 
 fn delivery(row: &DatabaseRow) -> Result<DeliveryActivity, DatabaseError> {
+    let conversation = row.get::<Option<String>>("conversation")?;
     Ok(DeliveryActivity {
+        row: DeliveryRow(row.get("id")?),
+        conversation: conversation.map(ConversationKey::new),
+        address: row.get("address")?,
         message: row.get::<Option<i64>>("message")?.map(MessageRow),
         account: row.get("account")?,
         text: row.get("text")?,

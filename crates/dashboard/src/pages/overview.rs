@@ -36,6 +36,8 @@ pub(crate) struct OverviewPage {
     pub(crate) waiting: Vec<ApprovalRequest>,
     pub(crate) failures: Vec<FailureRow>,
     pub(crate) unsent: Vec<UnsentRow>,
+    /// Replies that nobody tries to send any more.
+    pub(crate) given_up: Vec<UnsentRow>,
     pub(crate) conversations: i64,
     pub(crate) sandboxes: SandboxCounts,
     /// The last day, hour by hour, the latest last.
@@ -84,6 +86,9 @@ pub(crate) struct FailureRow {
 /// A reply that has not left.
 #[derive(Debug, Serialize)]
 pub(crate) struct UnsentRow {
+    pub(crate) reply: i64,
+    /// Where it belongs to a message.
+    pub(crate) conversation: Option<ConversationKey>,
     pub(crate) account: String,
     pub(crate) text: String,
     pub(crate) why: String,
@@ -117,12 +122,15 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
     let now = state.now();
     let since = now.minus(Duration::from_secs(3600 * HOURS.unsigned_abs()));
     let activity = &state.activity;
-    let (seal, running, waiting, failures, unsent, conversations, counts, hours) = tokio::join!(
+    let (seal, running, waiting, failures) = tokio::join!(
         state.seal(),
         activity.running(RowOwner::ThisGateway, MOST_RUNNING),
         state.approvals.pending(),
         activity.failures(MOST_FAILURES),
+    );
+    let (unsent, given_up, conversations, counts, hours) = tokio::join!(
         activity.unsent(MOST_FAILURES),
+        activity.given_up(MOST_FAILURES),
         activity.count(),
         state.ledger.counts(RowOwner::AnyGateway),
         activity.hours(since),
@@ -159,13 +167,6 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
             at: failed.ended_at.unwrap_or(failed.received_at),
         }
     });
-    let unsent = unsent?.into_iter().map(|reply| UnsentRow {
-        account: reply.account,
-        text: words::beginning(&state.shown(&reply.text), 80),
-        why: state.shown(reply.note.as_deref().unwrap_or_default()),
-        attempts: reply.attempts,
-        since: reply.queued_at,
-    });
     let gateways = gateways(state).await?;
     let mut sandboxes = SandboxCounts::default();
     for (state, many) in counts? {
@@ -183,12 +184,26 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         running: running.collect(),
         waiting: waiting?,
         failures: failures.collect(),
-        unsent: unsent.collect(),
+        unsent: unsent_rows(state, unsent?),
+        given_up: unsent_rows(state, given_up?),
         conversations: conversations?,
         sandboxes,
         hours: every_hour(&hours?, now),
         egress: egress_counts(state, now),
     })
+}
+
+fn unsent_rows(state: &DashboardState, replies: Vec<DeliveryActivity>) -> Vec<UnsentRow> {
+    let rows = replies.into_iter().map(|reply| UnsentRow {
+        reply: reply.row.0,
+        conversation: reply.conversation,
+        account: reply.account,
+        text: words::beginning(&state.shown(&reply.text), 80),
+        why: state.shown(reply.note.as_deref().unwrap_or("no reason was noted")),
+        attempts: reply.attempts,
+        since: reply.queued_at,
+    });
+    rows.collect()
 }
 
 async fn gateways(state: &DashboardState) -> Result<Vec<GatewayRow>, PageFailure> {
@@ -409,14 +424,13 @@ fn charts(page: &OverviewPage) -> Markup {
 }
 
 fn failures(page: &OverviewPage) -> Markup {
+    let is_calm = page.failures.is_empty() && page.unsent.is_empty() && page.given_up.is_empty();
     html! {
         section.panel #failures data-live aria-labelledby="failures-title" {
             h2 #failures-title { "Last failures" }
-            @if page.failures.is_empty() && page.unsent.is_empty() {
-                p.dim { "None are remembered." }
-            }
+            @if is_calm { p.dim { "None are remembered." } }
             @if !page.failures.is_empty() {
-                ul.rows {
+                ul.rows data-key="failed" {
                     @for failure in &page.failures {
                         li data-key=(failure.message) {
                             span.grow {
@@ -429,17 +443,27 @@ fn failures(page: &OverviewPage) -> Markup {
                     }
                 }
             }
-            @if !page.unsent.is_empty() {
-                h3 { "Replies that have not left" }
-                ul.rows {
-                    @for reply in &page.unsent {
-                        li {
-                            span.grow {
-                                strong { (reply.account) } " " (reply.text)
-                                div.dim { (reply.why) " · tried " (reply.attempts) " times" }
+            (unsent(page, "Replies that have not left", &page.unsent))
+            (unsent(page, "Replies that were given up", &page.given_up))
+        }
+    }
+}
+
+fn unsent(page: &OverviewPage, title: &str, replies: &[UnsentRow]) -> Markup {
+    html! {
+        @if !replies.is_empty() {
+            h3 data-key=(title) { (title) }
+            ul.rows data-key={ (title) " list" } {
+                @for reply in replies {
+                    li data-key=(reply.reply) {
+                        span.grow {
+                            strong { (reply.account) } " " (reply.text)
+                            @if let Some(conversation) = &reply.conversation {
+                                " " (conversation_link(conversation))
                             }
-                            (time(page.now, reply.since))
+                            div.dim { (reply.why) " · tried " (reply.attempts) " times" }
                         }
+                        (time(page.now, reply.since))
                     }
                 }
             }
