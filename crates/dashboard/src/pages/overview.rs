@@ -103,7 +103,7 @@ pub(crate) struct SandboxCounts {
     pub(crate) other: i64,
 }
 
-/// Of the last connections that are remembered.
+/// Of the last day, as far as connections are remembered.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EgressCounts {
     pub(crate) opened: usize,
@@ -189,7 +189,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         conversations: conversations?,
         sandboxes,
         hours: every_hour(&hours?, now),
-        egress: egress_counts(state, now),
+        egress: egress_counts(&state.egress, now),
     })
 }
 
@@ -237,23 +237,27 @@ fn every_hour(found: &[HourActivity], now: Timestamp) -> Vec<HourActivity> {
         .collect()
 }
 
-fn egress_counts(state: &DashboardState, now: Timestamp) -> EgressCounts {
+fn egress_counts(feed: &EgressFeed, now: Timestamp) -> EgressCounts {
     let last = now.millis() / 3_600_000;
     let mut counts = EgressCounts {
         refused_by_hour: vec![0; usize::try_from(HOURS).unwrap_or_default()],
         ..EgressCounts::default()
     };
-    state.egress.each(|entry| match entry.entry.verdict {
-        hermetic_egress::EgressDecision::Opened => counts.opened += 1,
-        hermetic_egress::EgressDecision::Refused { .. } => {
-            counts.refused += 1;
-            let ago = last - entry.at.millis() / 3_600_000;
-            let place = usize::try_from(HOURS - 1 - ago).ok();
-            if let Some(hour) = place.and_then(|at| counts.refused_by_hour.get_mut(at)) {
+    feed.each(|entry| {
+        let ago = last - entry.at.millis() / 3_600_000;
+        // What is older is remembered too, and is not of this day.
+        let hour = usize::try_from(HOURS - 1 - ago).ok();
+        let Some(hour) = hour.and_then(|at| counts.refused_by_hour.get_mut(at)) else {
+            return;
+        };
+        match entry.entry.verdict {
+            EgressDecision::Opened => counts.opened += 1,
+            EgressDecision::Refused { .. } => {
+                counts.refused += 1;
                 *hour += 1;
             }
+            EgressDecision::Closed { .. } => {}
         }
-        hermetic_egress::EgressDecision::Closed { .. } => {}
     });
     counts
 }
@@ -468,5 +472,47 @@ fn unsent(page: &OverviewPage, title: &str, replies: &[UnsentRow]) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_egress::{EgressEntry, EgressJournal, EgressMethod, EgressRecorder as _};
+    use hermetic_testkit::clock::ManualClock;
+    use hermetic_types::Clock as _;
+
+    use super::*;
+
+    #[test]
+    fn only_connections_of_the_last_day_are_counted_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(Timestamp::from_seconds(1_000_000));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"), clock.shared());
+        let feed = EgressFeed::after(&journal, clock.shared());
+        let write = |verdict: EgressDecision| {
+            feed.write(&EgressEntry {
+                conversation: ConversationKey::new("a"),
+                host: "pypi.org".to_owned(),
+                port: 443,
+                address: None,
+                how: EgressMethod::Connect,
+                rule: String::new(),
+                verdict,
+                bytes_up: 0,
+                bytes_down: 0,
+                duration: Duration::ZERO,
+            });
+        };
+        let refused = || EgressDecision::Refused {
+            reason: "no rule".to_owned(),
+        };
+        write(EgressDecision::Opened);
+        write(refused());
+        clock.advance(Duration::from_secs(30 * 3600));
+        write(EgressDecision::Opened);
+        write(refused());
+        let counts = egress_counts(&feed, clock.now());
+        assert_eq!((counts.opened, counts.refused), (1, 1));
+        assert_eq!(counts.refused_by_hour.iter().sum::<i64>(), 1);
     }
 }
