@@ -97,6 +97,8 @@ pub(crate) enum TimelineEvent {
     Reply {
         account: String,
         text: String,
+        /// The names of the files that go with it.
+        files: Vec<String>,
         state: String,
         note: Option<String>,
     },
@@ -165,6 +167,10 @@ fn facts(viewer: &Viewer, page: &TimelinePage) -> Markup {
                 div { dt { "Key" } dd.key { (words::visible(key)) } }
                 div { dt { "Tokens" } dd.number { (words::count(page.tokens)) } }
                 div { dt { "Cost" } dd.number { (words::money(page.nanodollars)) } }
+                div {
+                    dt { "Network" }
+                    dd { a href={ "/egress?" (words::query(&[("key", key)])) } { "its connections" } }
+                }
                 @match &page.sandbox {
                     Some(sandbox) => {
                         div {

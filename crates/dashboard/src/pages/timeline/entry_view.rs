@@ -83,13 +83,15 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
         TimelineEvent::Reply {
             account,
             text,
+            files,
             state,
             note,
         } => (
             "reply",
             html! {
                 p.head { "Reply on " (account) " " (state_mark(state)) }
-                div.words { (text) }
+                @if !text.is_empty() { div.words { (text) } }
+                @for file in files { p.dim { "file: " (file) } }
                 @if let Some(note) = note { p.note.fair { (note) } }
             },
         ),

@@ -140,6 +140,7 @@ fn replied(state: &DashboardState, reply: DeliveryActivity) -> TimelineEntry {
         event: TimelineEvent::Reply {
             account: reply.account,
             text: state.shown(&reply.text),
+            files: file_names(state, &reply.address),
             state: reply.state,
             note: reply.note.as_deref().map(|note| state.shown(note)),
         },
