@@ -418,7 +418,7 @@ async fn of_two_who_answer_at_once_one_is_heard_and_it_runs_once() {
     );
     let mut statuses = [one.status, other.status];
     statuses.sort_unstable();
-    assert_eq!(statuses, [303, 400], "{one:?} {other:?}");
+    assert_eq!(statuses, [303, 409], "{one:?} {other:?}");
     assert!(
         lab.replies(BOB, 2)
             .await
