@@ -18,12 +18,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
+use hermetic_store::{LedgerState, RowOwner};
 use hermetic_types::RunId;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Viewer;
+use crate::sandbox_history::COUNT_INTERVAL;
 use crate::state::SharedState;
 
 /// What happened lately, and who listens.
@@ -269,9 +271,20 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
             }
         }
     };
+    let sandboxes = async {
+        loop {
+            if let Ok(counts) = state.ledger.counts(RowOwner::AnyGateway).await {
+                let running = counts.iter().find(|(one, _)| *one == LedgerState::Running);
+                let running = running.map_or(0, |(_, many)| *many);
+                state.history.note(state.now(), running);
+            }
+            sleep(COUNT_INTERVAL).await;
+        }
+    };
+    let uses = state.uses.run(&state);
     tokio::select! {
         () = stop.cancelled() => {}
-        () = async { tokio::join!(activity, connections, condition, chat, output, state.uses.run(&state)); } => {}
+        () = async { tokio::join!(activity, connections, condition, chat, output, uses, sandboxes); } => {}
     }
 }
 

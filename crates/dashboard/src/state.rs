@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
 use crate::live::{LiveEvents, LiveTopic};
+use crate::sandbox_history::SandboxHistory;
 use crate::terminal::{TerminalOpener, TerminalSeats};
 use crate::use_sampler::UseSampler;
 use crate::{BrowserChat, EgressFeed, GatewayView, SealReport, words};
@@ -64,6 +65,7 @@ pub(crate) struct DashboardState {
     pub(crate) access: DashboardAccess,
     pub(crate) live: Arc<LiveEvents>,
     pub(crate) uses: UseSampler,
+    pub(crate) history: SandboxHistory,
     /// Walks through the whole record at once: each of them reads all of it.
     pub(crate) walks: Semaphore,
     /// Searches at once: each of them reads megabytes. Who comes later waits.
@@ -122,6 +124,7 @@ impl DashboardState {
             access,
             live: Arc::new(LiveEvents::new(parts.most_streams)),
             uses: UseSampler::default(),
+            history: SandboxHistory::default(),
             walks: Semaphore::new(1),
             searches: Semaphore::new(MOST_SEARCHES),
             redactor: parts.redactor,

@@ -101,6 +101,8 @@ pub(crate) struct SandboxCounts {
     pub(crate) running: i64,
     pub(crate) stopped: i64,
     pub(crate) other: i64,
+    /// The most that ran at once in each hour of the last day, the latest last, as far as they were counted.
+    pub(crate) running_by_hour: Vec<i64>,
 }
 
 /// Of the last day, as far as connections are remembered.
@@ -168,7 +170,10 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         }
     });
     let gateways = gateways(state).await?;
-    let mut sandboxes = SandboxCounts::default();
+    let mut sandboxes = SandboxCounts {
+        running_by_hour: state.history.hours(now),
+        ..SandboxCounts::default()
+    };
     for (state, many) in counts? {
         match state {
             LedgerState::Running => sandboxes.running += many,
@@ -396,6 +401,8 @@ fn charts(page: &OverviewPage) -> Markup {
     let ended: Vec<i64> = of(|hour| hour.mean_ms);
     let slowest = ended.iter().copied().max().unwrap_or_default();
     let slowest = words::span(Duration::from_millis(slowest.unsigned_abs()));
+    let by_hour = page.sandboxes.running_by_hour.iter().copied();
+    let most_sandboxes = by_hour.max().unwrap_or_default();
     html! {
         section.panel #charts data-live aria-labelledby="charts-title" {
             h2 #charts-title { "The last 24 hours" }
@@ -411,6 +418,10 @@ fn charts(page: &OverviewPage) -> Markup {
                 figure {
                     figcaption { "Failed" strong { (words::count(failed)) } }
                     (bars(&of(|hour| hour.failed), "bad", &format!("{failed} messages failed, by the hour")))
+                }
+                figure {
+                    figcaption { "Sandboxes at once" strong { (words::count(most_sandboxes)) } }
+                    (bars(&page.sandboxes.running_by_hour, "plain", &format!("the most sandboxes that ran at once in each hour; at most {most_sandboxes}")))
                 }
                 figure {
                     figcaption { "Connections refused" strong { (page.egress.refused) } }
