@@ -1,5 +1,6 @@
 //! The dashboard of a gateway that runs: who gets in, what is shown, what can be done.
 
+mod answers;
 mod browser;
 mod browser_live;
 mod chat;
