@@ -6,6 +6,7 @@ mod browser_live;
 mod chat;
 mod front;
 mod live;
+mod rows;
 mod terminal;
 mod visitor;
 
