@@ -214,23 +214,8 @@ impl Drop for StreamPlace {
 
 /// Publishes what changes, until `stop`.
 pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
-    let (mut rows, mut egress) = (state.store.changes(), state.egress.changes());
+    let mut egress = state.egress.changes();
     let live = Arc::clone(&state.live);
-    let activity = async {
-        let waiting_now = async || state.approvals.pending().await.ok().map(|all| all.len());
-        let mut waiting = waiting_now().await;
-        while rows.changed().await.is_ok() {
-            live.publish(LiveTopic::Activity);
-            if live.listeners() > 0 {
-                let now = waiting_now().await;
-                if now.is_some() && now != waiting {
-                    live.publish(LiveTopic::Waiting);
-                    waiting = now;
-                }
-            }
-            sleep(GAP).await;
-        }
-    };
     let connections = async {
         while egress.changed().await.is_ok() {
             live.publish(LiveTopic::Egress);
@@ -271,20 +256,41 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
             }
         }
     };
-    let sandboxes = async {
-        loop {
-            if let Ok(counts) = state.ledger.counts(RowOwner::AnyGateway).await {
-                let running = counts.iter().find(|(one, _)| *one == LedgerState::Running);
-                let running = running.map_or(0, |(_, many)| *many);
-                state.history.note(state.now(), running);
-            }
-            sleep(COUNT_INTERVAL).await;
-        }
-    };
-    let uses = state.uses.run(&state);
+    let activity = tell_of_rows(&state);
+    let (uses, sandboxes) = (state.uses.run(&state), count_sandboxes(&state));
     tokio::select! {
         () = stop.cancelled() => {}
         () = async { tokio::join!(activity, connections, condition, chat, output, uses, sandboxes); } => {}
+    }
+}
+
+/// What the store keeps, and apart from that how many questions wait.
+async fn tell_of_rows(state: &SharedState) {
+    let (mut rows, live) = (state.store.changes(), &state.live);
+    let waiting_now = async || state.approvals.pending().await.ok().map(|all| all.len());
+    let mut waiting = waiting_now().await;
+    while rows.changed().await.is_ok() {
+        live.publish(LiveTopic::Activity);
+        if live.listeners() > 0 {
+            let now = waiting_now().await;
+            if now.is_some() && now != waiting {
+                live.publish(LiveTopic::Waiting);
+                waiting = now;
+            }
+        }
+        sleep(GAP).await;
+    }
+}
+
+/// For the chart of a day; nobody is told.
+async fn count_sandboxes(state: &SharedState) {
+    loop {
+        if let Ok(counts) = state.ledger.counts(RowOwner::AnyGateway).await {
+            let running = counts.iter().find(|(one, _)| *one == LedgerState::Running);
+            let running = running.map_or(0, |(_, many)| *many);
+            state.history.note(state.now(), running);
+        }
+        sleep(COUNT_INTERVAL).await;
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) async fn load(
     let reached = reached.into_iter().filter(|one| shown.holds(one.noted.at));
     entries.extend(reached.filter_map(|one| connected(state, &one)));
     let lives = lives?.into_iter().filter(|one| shown.holds(one.at));
-    entries.extend(lives.map(|one| lived(state, one)));
+    entries.extend(lives.map(|one| lived(state, &one)));
     // Stable: what happened in one moment stays in the order message, tool, reply.
     entries.sort_by_key(|entry| entry.at);
     Ok(TimelinePage {
@@ -203,7 +203,7 @@ fn connected(state: &DashboardState, found: &NumberedEntry) -> Option<TimelineEn
     })
 }
 
-fn lived(state: &DashboardState, happened: SandboxEventRow) -> TimelineEntry {
+fn lived(state: &DashboardState, happened: &SandboxEventRow) -> TimelineEntry {
     TimelineEntry {
         entry: format!("sandbox-{}", happened.id),
         at: happened.at,
