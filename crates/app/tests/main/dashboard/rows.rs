@@ -1,5 +1,7 @@
 //! Rows of pages that move: each stays about one thing, and a page that does not come is not called live.
 
+use std::time::Duration;
+
 use hermetic_access::{PairedRole, PairedUser};
 use hermetic_store::{LedgerState, MessageEnd};
 use hermetic_testkit::model::Reply;
@@ -119,6 +121,38 @@ async fn replies_that_were_given_up_their_files_and_the_life_of_a_sandbox_are_sh
     assert!(
         page.contains("is gone, with what was in it") && page.contains(id.as_str()),
         "{page}"
+    );
+}
+
+#[tokio::test]
+async fn what_became_of_sandboxes_is_forgotten_after_a_month() {
+    let mut lab = Lab::builder().start().await;
+    let key = hermetic_types::ConversationKey::new("old");
+    let (ledger, now) = (lab.store().await.ledger(), lab.clock().now());
+    for days in [40, 2] {
+        let at = now.minus(Duration::from_secs(days * 86_400));
+        let id = SandboxId::random();
+        ledger
+            .name(&id, &key, BackendKind::Native, "{}", at)
+            .await
+            .unwrap();
+        ledger.forget(&id).await.unwrap();
+    }
+    let told = async |lab: &Lab| {
+        let since = now.minus(Duration::from_secs(100 * 86_400));
+        let ledger = lab.store().await.ledger();
+        ledger.events(&key, since, 99).await.unwrap()
+    };
+    assert_eq!(told(&lab).await.len(), 4);
+    lab.restart().await;
+    while told(&lab).await.len() > 3 {
+        tokio::task::yield_now().await;
+    }
+    let left = told(&lab).await;
+    let is_old = |at| now.since(at) > Duration::from_secs(30 * 86_400);
+    assert!(
+        left.len() == 3 && left.iter().all(|one| !is_old(one.at)),
+        "{left:?}"
     );
 }
 
