@@ -170,10 +170,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         }
     });
     let gateways = gateways(state).await?;
-    let mut sandboxes = SandboxCounts {
-        running_by_hour: state.history.hours(now),
-        ..SandboxCounts::default()
-    };
+    let mut sandboxes = SandboxCounts::default();
     for (state, many) in counts? {
         match state {
             LedgerState::Running => sandboxes.running += many,
@@ -181,6 +178,9 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
             _ => sandboxes.other += many,
         }
     }
+    // What is seen now counts, too: the chart must not say less than the number below it.
+    state.history.note(now, sandboxes.running);
+    sandboxes.running_by_hour = state.history.hours(now);
     Ok(OverviewPage {
         now,
         seal,
