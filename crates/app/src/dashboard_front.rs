@@ -85,7 +85,7 @@ pub async fn dashboard_front(
         pairing: access::pairing(&store),
         audit: super::audit_places(config),
         rules: super::rule_book(config),
-        egress: EgressFeed::after(&journal, Arc::clone(&clock)),
+        egress: EgressFeed::following(&journal, Arc::clone(&clock)),
         // Both need a gateway: what is said there would wait for one without a word.
         chat: None,
         terminals: None,
@@ -120,6 +120,8 @@ impl GatewayView for AwayView {
         let places = places.map(|(kind, platforms)| SealedPlace {
             backend: kind.to_string(),
             is_sealed: boundary(kind) == Boundary::Sealed,
+            // Nobody who could look is there.
+            is_known: false,
             platforms,
             layers: Vec::new(),
         });

@@ -4,7 +4,9 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_dashboard::{OpenedShell, TerminalOpener, TerminalRefused, TerminalSize};
 use hermetic_gateway::GatewayHandle;
 use hermetic_policy::Cleared;
-use hermetic_types::{Boundary, Command, CommandInput, ConversationKey, SandboxId};
+use hermetic_types::{BackendKind, Boundary, Command, CommandInput, ConversationKey, SandboxId};
+
+use super::boundary;
 
 /// Opens them in the sandboxes of a gateway that runs.
 #[derive(Debug)]
@@ -25,6 +27,10 @@ impl SandboxTerminals {
 }
 
 impl TerminalOpener for SandboxTerminals {
+    fn opens_on(&self, backend: BackendKind) -> bool {
+        boundary(backend) == Boundary::Sealed
+    }
+
     fn open<'a>(
         &'a self,
         conversation: &'a ConversationKey,

@@ -30,10 +30,30 @@
   };
   setInterval(tick, 5000);
 
-  if (topics.length === 0) {
-    say("", "not live");
-    return;
-  }
+  // How many questions wait for a person: beside their page's name, and in the title, where a tab that nobody looks
+  // at shows it too.
+  const badge = document.getElementById("waiting-count");
+  const title = document.title.replace(/^\(\d+\) /, "");
+  const count = () => {
+    const waiting = Number(badge ? badge.dataset.waiting : 0);
+    const words = waiting > 0 ? "(" + waiting + ") " + title : title;
+    if (document.title !== words) document.title = words;
+  };
+  const look = async () => {
+    try {
+      const answer = await fetch("/waiting", {
+        credentials: "same-origin", redirect: "error", signal: AbortSignal.timeout(20000),
+      });
+      if (!answer.ok || !badge) return;
+      const { waiting } = await answer.json();
+      badge.dataset.waiting = waiting;
+      badge.firstElementChild.textContent = waiting;
+      badge.hidden = waiting === 0;
+      count();
+    } catch {
+      // It is asked again, by the next event or the next time.
+    }
+  };
 
   // Makes `old` like `fresh` and leaves alone what a person has in hand: an open detail, a field being written.
   const morph = (old, fresh) => {
@@ -93,16 +113,30 @@
     for (const gone of keyed.values()) gone.remove();
   };
 
+  // What is shown is live while events are heard and the last page that was asked for came. Why it did not come is
+  // said until one does: figures that stand still must not look as if they moved.
+  let hears = false;
+  let fault = "";
+  const tell = () => {
+    if (fault) say("off", "not live: " + fault);
+    else if (hears) say("on", "live");
+    else say("off", "not live");
+  };
+
   let asking = false;
   let again = false;
+  let retry = 0;
   const refresh = async () => {
     if (asking) {
       again = true;
       return;
     }
     asking = true;
+    clearTimeout(retry);
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
+      const answer = await fetch(location.href, {
+        credentials: "same-origin", redirect: "error", signal: AbortSignal.timeout(20000),
+      });
       if (answer.status === 401) {
         location.reload();
         return;
@@ -113,41 +147,60 @@
           const fresh = page.getElementById(part.id);
           if (fresh) morph(part, document.importNode(fresh, true));
         }
+        count();
+        fault = "";
+      } else {
+        fault = answer.status === 404 ? "this is not there any more" : "the answer was " + answer.status;
       }
     } catch {
-      // The stream notices that nobody answers, and says so.
+      fault = "no answer";
     } finally {
       asking = false;
+      tell();
       if (again) {
         again = false;
         setTimeout(refresh, 250);
+      } else if (fault && !document.hidden) {
+        retry = setTimeout(refresh, 15000);
       }
     }
   };
 
-  document.addEventListener("hermetic-refresh", refresh);
+  if (topics.length > 0) document.addEventListener("hermetic-refresh", refresh);
 
   // A hidden page hears nothing: browsers have few connections to one server, and other pages need them too.
   let stream = null;
   const open = () => {
     if (stream || document.hidden) return;
     stream = new EventSource("/events");
-    stream.onopen = () => say("on", "live");
+    stream.onopen = () => {
+      hears = true;
+      if (topics.length > 0) tell();
+      // What was shown when nobody heard may be old, whatever comes from now on.
+      if (fault) refresh();
+    };
     stream.onerror = () => {
-      say("off", "not live");
+      hears = false;
+      if (topics.length > 0) tell();
       if (stream.readyState === EventSource.CLOSED) {
         stream = null;
         setTimeout(open, 30000);
       }
     };
-    stream.addEventListener("reset", refresh);
+    stream.addEventListener("reset", topics.length > 0 ? refresh : look);
+    // Where all that happens is asked for anyway, the number comes with the page.
+    if (!topics.includes("activity")) stream.addEventListener("waiting", look);
     for (const topic of topics) stream.addEventListener(topic, refresh);
   };
   const close = () => {
     if (stream) stream.close();
     stream = null;
+    hears = false;
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  // Its title is all that is seen of it meanwhile.
+  setInterval(() => { if (document.hidden) look(); }, 30000);
+  if (topics.length === 0) say("", "not live");
   window.addEventListener("pagehide", close);
   open();
 })();

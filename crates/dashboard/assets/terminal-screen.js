@@ -116,6 +116,7 @@ class TerminalScreen {
       case "[":
         this.state = "sequence";
         this.parameters = [0];
+        this.details = new Set();
         this.isEmpty = true;
         this.mark = "";
         break;
@@ -146,7 +147,11 @@ class TerminalScreen {
       this.parameters[last] = Math.min(65535, this.parameters[last] * 10 + code - 0x30);
     } else if (sign === ";" || sign === ":") {
       this.isEmpty = false;
-      if (this.parameters.length < TerminalScreen.MOST_PARAMETERS) this.parameters.push(0);
+      if (this.parameters.length < TerminalScreen.MOST_PARAMETERS) {
+        // What follows a colon says more of the parameter before it, and is none of its own.
+        if (sign === ":") this.details.add(this.parameters.length);
+        this.parameters.push(0);
+      }
     } else if (code >= 0x40 && code <= 0x7e) {
       this.state = "ground";
       this.sequence(sign);
@@ -426,13 +431,30 @@ class TerminalScreen {
     row.dirty = true;
   }
 
+  // A colour by its number, or by red, green and blue, in front of which there may be a colour space.
+  colour(details) {
+    if (details[0] === 5) return (details[1] || 0) & 255;
+    if (details[0] !== 2) return null;
+    const [red = 0, green = 0, blue = 0] = details.slice(details.length > 4 ? 2 : 1);
+    return 0x1000000 + ((red & 255) << 16) + ((green & 255) << 8) + (blue & 255);
+  }
+
   paint() {
     if (this.isEmpty) this.parameters = [0];
     const pen = { ...this.pen };
     const list = this.parameters;
     for (let at = 0; at < list.length; at++) {
       const code = list[at];
-      if (code === 0) Object.assign(pen, this.plain);
+      const details = [];
+      while (this.details.has(at + 1)) {
+        at += 1;
+        details.push(list[at]);
+      }
+      if (details.length > 0) {
+        if (code === 4) pen.underline = details[0] !== 0;
+        else if (code === 38) pen.fg = this.colour(details);
+        else if (code === 48) pen.bg = this.colour(details);
+      } else if (code === 0) Object.assign(pen, this.plain);
       else if (code === 1) pen.bold = true;
       else if (code === 2) pen.dim = true;
       else if (code === 3) pen.italic = true;

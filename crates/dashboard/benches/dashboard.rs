@@ -272,7 +272,8 @@ impl Visitor {
         let link = access_link(&key, DashboardRole::Operator, "ada", clock.now())?;
         let mut line = TcpStream::connect(address).await?;
         let request = format!(
-            "GET /enter?key={link} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+            "POST /enter?key={link} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+             Content-Length: 0\r\nConnection: close\r\n\r\n"
         );
         line.write_all(request.as_bytes()).await?;
         let mut answer = String::new();

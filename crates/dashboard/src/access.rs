@@ -22,7 +22,7 @@ pub(crate) use attempts::AttemptLimit;
 pub(crate) use book::{SESSION_LENGTH, SessionBook};
 pub(crate) use guard::{cookie, guard, is_secure, is_still_in, secure_headers, session_cookie};
 pub use key::{AccessKey, KeyError};
-pub(crate) use pass::{PassKind, read_pass};
+pub(crate) use pass::{PassKind, SignedPass, read_pass};
 pub use pass::{access_link, access_token};
 pub use settings::{AccessSettings, ProxyAccess, is_loopback_host};
 pub(crate) use viewer::Viewer;
@@ -70,17 +70,30 @@ impl DashboardAccess {
         self.clock.now()
     }
 
+    /// Whom this link would let in. Looking does not use it up.
+    pub(crate) async fn look_at_link(&self, link: &str) -> Result<Viewer, EnterRefused> {
+        let (_, pass) = self.link_pass(link)?;
+        match self.sessions.is_used(&pass.nonce).await? {
+            true => Err(EnterRefused::Link),
+            false => Ok(link_viewer(&pass)),
+        }
+    }
+
     /// The cookie of a new session for whoever holds this link, which is used up by that.
     pub(crate) async fn enter_by_link(&self, link: &str) -> Result<(String, Viewer), EnterRefused> {
+        let (key, pass) = self.link_pass(link)?;
+        let once = Some((pass.nonce.as_str(), pass.until));
+        let opened = self
+            .sessions
+            .open(&key, link_viewer(&pass), once, self.now());
+        opened.await?.ok_or(EnterRefused::Link)
+    }
+
+    fn link_pass(&self, link: &str) -> Result<(AccessKey, SignedPass), EnterRefused> {
         // Not made here: without a key no link was ever signed.
         let key = AccessKey::load(&self.settings.state)?.ok_or(EnterRefused::Link)?;
-        let now = self.now();
-        let pass = read_pass(&key, link, now).filter(|pass| pass.kind == PassKind::Link);
-        let pass = pass.ok_or(EnterRefused::Link)?;
-        let once = Some((pass.nonce.as_str(), pass.until));
-        let viewer = Viewer::new(format!("dashboard:{}", pass.name), pass.role);
-        let opened = self.sessions.open(&key, viewer, once, now).await?;
-        opened.ok_or(EnterRefused::Link)
+        let pass = read_pass(&key, link, self.now()).filter(|pass| pass.kind == PassKind::Link);
+        Ok((key, pass.ok_or(EnterRefused::Link)?))
     }
 
     /// The same for whoever knows the password.
@@ -109,4 +122,8 @@ impl DashboardAccess {
         let opened = self.sessions.open(&key, viewer, None, now).await?;
         opened.ok_or(EnterRefused::Password)
     }
+}
+
+fn link_viewer(pass: &SignedPass) -> Viewer {
+    Viewer::new(format!("dashboard:{}", pass.name), pass.role)
 }

@@ -7,7 +7,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::access::Viewer;
 use crate::failure::PageFailure;
@@ -16,6 +17,7 @@ use crate::pages::{
     sandboxes, timeline, usage,
 };
 use crate::state::SharedState;
+use crate::words;
 
 /// What a program gets.
 type ApiAnswer = Result<Response, ApiFailure>;
@@ -73,22 +75,54 @@ impl IntoResponse for ApiFailure {
     }
 }
 
+/// What a page is made of, as a program may print it: no text of somebody else's hides or turns what stands beside it,
+/// whichever field it is in. Keys of conversations stay as they are, since acts name them.
+fn told(page: impl Serialize) -> Response {
+    match serde_json::to_value(page) {
+        Ok(mut value) => {
+            make_visible(&mut value);
+            Json(value).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "an answer for a program could not be written");
+            refusal(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "this could not be written down",
+            )
+        }
+    }
+}
+
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = words::visible(text),
+        Value::Array(values) => values.iter_mut().for_each(make_visible),
+        Value::Object(fields) => {
+            let shown = fields
+                .iter_mut()
+                .filter(|(name, _)| *name != "conversation");
+            shown.for_each(|(_, value)| make_visible(value));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 async fn overview_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(overview::load(&state).await?).into_response())
+    Ok(told(overview::load(&state).await?))
 }
 
 async fn conversations_json(
     State(state): State<SharedState>,
     Query(query): Query<conversations::ListQuery>,
 ) -> ApiAnswer {
-    Ok(Json(conversations::load(&state, &query).await?).into_response())
+    Ok(told(conversations::load(&state, &query).await?))
 }
 
 async fn conversation_json(
     State(state): State<SharedState>,
     Query(query): Query<timeline::TimelineQuery>,
 ) -> ApiAnswer {
-    Ok(Json(timeline::load(&state, &query).await?).into_response())
+    Ok(told(timeline::load(&state, &query).await?))
 }
 
 async fn chat_json(
@@ -96,60 +130,77 @@ async fn chat_json(
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<chat::ChatQuery>,
 ) -> ApiAnswer {
-    Ok(Json(chat::load(&state, &viewer, &query).await?).into_response())
+    Ok(told(chat::load(&state, &viewer, &query).await?))
 }
 
 async fn sandboxes_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(sandboxes::load(&state).await?).into_response())
+    Ok(told(sandboxes::load(&state).await?))
 }
 
 async fn sandbox_json(
     State(state): State<SharedState>,
     Query(query): Query<sandbox::SandboxQuery>,
 ) -> ApiAnswer {
-    Ok(Json(sandbox::load(&state, &query).await?).into_response())
+    Ok(told(sandbox::load(&state, &query).await?))
 }
 
 async fn approvals_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(approvals::load(&state).await?).into_response())
+    Ok(told(approvals::load(&state).await?))
 }
 
 async fn egress_json(
     State(state): State<SharedState>,
     Query(query): Query<egress::EgressQuery>,
 ) -> ApiAnswer {
-    Ok(Json(egress::load(&state, &query).await?).into_response())
+    Ok(told(egress::load(&state, &query).await?))
 }
 
 async fn audit_json(
     State(state): State<SharedState>,
     Query(query): Query<audit::AuditQuery>,
 ) -> ApiAnswer {
-    Ok(Json(audit::load(&state, &query).await?).into_response())
+    Ok(told(audit::load(&state, &query).await?))
 }
 
 async fn verify_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(audit::verified(&state).await?).into_response())
+    Ok(told(audit::verified(&state).await?))
 }
 
 async fn people_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(people::load(&state).await?).into_response())
+    Ok(told(people::load(&state).await?))
 }
 
 async fn configuration_json(State(state): State<SharedState>) -> ApiAnswer {
-    Ok(Json(configuration::load(&state).await).into_response())
+    Ok(told(configuration::load(&state).await))
 }
 
 async fn usage_json(
     State(state): State<SharedState>,
     Query(query): Query<usage::UsageQuery>,
 ) -> ApiAnswer {
-    Ok(Json(usage::load(&state, &query).await?).into_response())
+    Ok(told(usage::load(&state, &query).await?))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn whatever_field_a_strangers_text_is_in_it_hides_nothing() {
+        let mut value = json!({
+            "asked": [{ "what": "a\u{202e}b", "conversation": "k\u{200b}" }],
+            "event": { "host": "x\u{1b}[2J", "ports": [443, null, true] },
+        });
+        make_visible(&mut value);
+        assert_eq!(value["asked"][0]["what"], "a⟦202E⟧b");
+        assert_eq!(value["event"]["host"], "x␛[2J");
+        assert_eq!(
+            value["asked"][0]["conversation"], "k\u{200b}",
+            "what an act names"
+        );
+    }
 
     /// Held against this very file, so that no path is left out of the document or out of the program.
     #[test]

@@ -79,3 +79,46 @@ fn file(kind: &'static str, text: &'static str) -> Response {
     ];
     (headers, text).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What a colon separates says more of the parameter before it: read as parameters of their own, a curly line
+    /// becomes italics and a colour switches lines on.
+    const COLONS: &str = r#"
+const pen = (text) => {
+  const screen = new TerminalScreen(20, 4);
+  screen.write(new TextEncoder().encode(text));
+  return screen.pen;
+};
+const same = (text, wanted) => {
+  const found = pen(text);
+  for (const [name, value] of Object.entries(wanted)) {
+    if (found[name] !== value) throw new Error(`${JSON.stringify(text)}: ${name} is ${found[name]}`);
+  }
+};
+same("\x1b[4:3m", { underline: true, italic: false });
+same("\x1b[4m\x1b[4:0m", { underline: false });
+same("\x1b[38:2::10:20:30m", { fg: 0x10a141e, dim: false, bold: false });
+same("\x1b[38:2:10:20:30;1m", { fg: 0x10a141e, bold: true });
+same("\x1b[48:5:7m", { bg: 7 });
+same("\x1b[38;2;10;20;30;3m", { fg: 0x10a141e, italic: true });
+same("\x1b[58:2::1:2:3m", { underline: false, fg: null });
+"#;
+
+    #[test]
+    fn what_a_colon_separates_is_no_parameter_of_its_own() {
+        let script = format!("{SCREEN_SCRIPT}\n{COLONS}");
+        match Command::new("node").args(["-e", &script]).output() {
+            Err(why) => eprintln!("SKIP: what_a_colon_separates_is_no_parameter_of_its_own: {why}"),
+            Ok(ran) => assert!(
+                ran.status.success(),
+                "{}",
+                String::from_utf8_lossy(&ran.stderr)
+            ),
+        }
+    }
+}

@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -44,6 +44,13 @@ struct FrontState(Arc<FrontParts>);
 /// How long the gateway may take to accept a connection on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long it may take to say that it is well.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long it may take to begin an answer. Verifying a long record and destroying a sandbox take their time; who
+/// waits for longer than this waits for a process that stands still.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How often it is looked whether the gateway is back, while somebody listens.
 const RETURN_POLL: Duration = Duration::from_secs(1);
 
@@ -59,11 +66,15 @@ pub fn front_routes(parts: FrontParts) -> Router {
         .with_state(state)
 }
 
-/// Whether this process is well, and whether it reaches the gateway. A gateway that is away is no reason to start
-/// this process again.
+/// Whether this process is well, and whether the gateway answers. A gateway that is away or silent is no reason to
+/// start this process again.
 async fn health(State(FrontState(parts)): State<FrontState>) -> Response {
     let gateway = match connect(&parts.socket).await {
-        Some(_) => "reachable",
+        Some(stream) => match is_well(stream).await {
+            true => "reachable",
+            // The kernel takes connections for a process that stands still.
+            false => "silent",
+        },
         None => "away",
     };
     let body = json!({
@@ -88,26 +99,47 @@ async fn connect(socket: &Path) -> Option<UnixStream> {
     connecting.await.ok()?.ok()
 }
 
+async fn is_well(stream: UnixStream) -> bool {
+    let asked = axum::http::Request::get("/health").header(HOST, "localhost");
+    let Ok(request) = asked.body(Body::empty()) else {
+        return false;
+    };
+    // Whatever it says, it says something.
+    timeout(HEALTH_TIMEOUT, exchange(stream, request))
+        .await
+        .is_ok_and(|answer| answer.is_some())
+}
+
 /// One request on a connection of its own, both bodies as they come.
 async fn through(stream: UnixStream, mut request: Request) -> Response {
-    let Ok((mut sender, connection)) = http1::handshake(TokioIo::new(stream)).await else {
-        return not_answered();
-    };
-    // It ends with the answer: the sender is dropped then.
-    tokio::spawn(connection);
     without_hops(request.headers_mut());
     // A request to a proxy names the host too; ours has one place to go.
     if let Some(path) = request.uri().path_and_query().cloned() {
         *request.uri_mut() = Uri::from(path);
     }
-    match sender.send_request(request).await {
-        Ok(answer) => {
-            let mut answer = answer.map(Body::new);
+    match timeout(ANSWER_TIMEOUT, exchange(stream, request)).await {
+        Ok(Some(mut answer)) => {
             without_hops(answer.headers_mut());
             answer
         }
-        Err(_) => not_answered(),
+        Ok(None) => {
+            let text = "The gateway took this request and broke off. Load the page again.\n";
+            told(StatusCode::BAD_GATEWAY, text)
+        }
+        Err(_) => {
+            let text = "The gateway does not answer. What was asked for may still be done, once it goes on.\n";
+            told(StatusCode::GATEWAY_TIMEOUT, text)
+        }
     }
+}
+
+/// The beginning of the answer; nothing where it broke off.
+async fn exchange(stream: UnixStream, request: Request) -> Option<Response> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    // It ends with the answer: the sender is dropped then.
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await.ok()?;
+    Some(answer.map(Body::new))
 }
 
 /// The same page from here. A stream of events ends when the gateway is back, so that the browser asks again and
@@ -128,10 +160,9 @@ async fn while_away(parts: &FrontParts, request: Request) -> Response {
     answer.map(|body| Body::from_stream(body.into_data_stream().take_until(back)))
 }
 
-fn not_answered() -> Response {
-    let text = "The gateway took this request and broke off. Load the page again.\n";
+fn told(status: StatusCode, text: &'static str) -> Response {
     let kind = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
-    (StatusCode::BAD_GATEWAY, kind, text).into_response()
+    (status, kind, text).into_response()
 }
 
 fn without_hops(headers: &mut HeaderMap) {
@@ -151,6 +182,7 @@ impl fmt::Debug for FrontParts {
 #[cfg(test)]
 mod tests {
     use axum::http::header::ORIGIN;
+    use tokio::net::UnixListener;
 
     use super::*;
 
@@ -162,5 +194,36 @@ mod tests {
         }
         without_hops(&mut headers);
         assert_eq!(headers.keys().collect::<Vec<_>>(), [&ORIGIN]);
+    }
+
+    /// A gateway whose process stands still: connections are taken, and nobody reads them.
+    fn frozen(folder: &Path) -> (UnixListener, FrontParts) {
+        let socket = folder.join("dashboard.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let parts = FrontParts {
+            socket,
+            away: Router::new(),
+            is_open: true,
+        };
+        (listener, parts)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_stands_still_is_not_called_reachable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_listener, parts) = frozen(folder.path());
+        let routes = TowerToHyperService::new(front_routes(parts));
+        let ask = |path: &str| axum::http::Request::get(path).body(Body::empty()).unwrap();
+        let Ok(answer) = routes.call(ask("/health")).await;
+        let body = axum::body::to_bytes(answer.into_body(), 1000)
+            .await
+            .unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (&body["gateway"], &body["status"]),
+            (&json!("silent"), &json!("ok"))
+        );
+        let Ok(answer) = routes.call(ask("/")).await;
+        assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
     }
 }

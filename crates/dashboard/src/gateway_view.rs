@@ -162,6 +162,9 @@ pub struct SealReport {
 pub struct SealedPlace {
     pub backend: String,
     pub is_sealed: bool,
+    /// Whether the backend was asked for its layers and answered. Nothing is known of them otherwise, and what
+    /// stands there is what it said before.
+    pub is_known: bool,
     /// The platforms that run here; empty for all that have none of their own.
     pub platforms: Vec<String>,
     pub layers: Vec<LayerRow>,

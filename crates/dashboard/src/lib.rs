@@ -27,6 +27,7 @@ mod live;
 mod markdown;
 mod pages;
 mod routes;
+mod sandbox_history;
 mod state;
 mod terminal;
 mod upload;

@@ -18,12 +18,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
+use hermetic_store::{LedgerState, RowOwner};
 use hermetic_types::RunId;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Viewer;
+use crate::sandbox_history::COUNT_INTERVAL;
 use crate::state::SharedState;
 
 /// What happened lately, and who listens.
@@ -58,6 +60,8 @@ pub(crate) enum LiveTopic {
     Output,
     /// What sandboxes use.
     Use,
+    /// How many questions wait for a person, which every page shows.
+    Waiting,
 }
 
 /// Streams that are open, by whom.
@@ -169,6 +173,7 @@ impl LiveTopic {
             Self::Chat => "chat",
             Self::Output => "output",
             Self::Use => "use",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -209,14 +214,8 @@ impl Drop for StreamPlace {
 
 /// Publishes what changes, until `stop`.
 pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
-    let (mut rows, mut egress) = (state.store.changes(), state.egress.changes());
+    let mut egress = state.egress.changes();
     let live = Arc::clone(&state.live);
-    let activity = async {
-        while rows.changed().await.is_ok() {
-            live.publish(LiveTopic::Activity);
-            sleep(GAP).await;
-        }
-    };
     let connections = async {
         while egress.changed().await.is_ok() {
             live.publish(LiveTopic::Egress);
@@ -257,9 +256,41 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
             }
         }
     };
+    let activity = tell_of_rows(&state);
+    let (uses, sandboxes) = (state.uses.run(&state), count_sandboxes(&state));
     tokio::select! {
         () = stop.cancelled() => {}
-        () = async { tokio::join!(activity, connections, condition, chat, output, state.uses.run(&state)); } => {}
+        () = async { tokio::join!(activity, connections, condition, chat, output, uses, sandboxes); } => {}
+    }
+}
+
+/// What the store keeps, and apart from that how many questions wait.
+async fn tell_of_rows(state: &SharedState) {
+    let (mut rows, live) = (state.store.changes(), &state.live);
+    let waiting_now = async || state.approvals.pending().await.ok().map(|all| all.len());
+    let mut waiting = waiting_now().await;
+    while rows.changed().await.is_ok() {
+        live.publish(LiveTopic::Activity);
+        if live.listeners() > 0 {
+            let now = waiting_now().await;
+            if now.is_some() && now != waiting {
+                live.publish(LiveTopic::Waiting);
+                waiting = now;
+            }
+        }
+        sleep(GAP).await;
+    }
+}
+
+/// For the chart of a day; nobody is told.
+async fn count_sandboxes(state: &SharedState) {
+    loop {
+        if let Ok(counts) = state.ledger.counts(RowOwner::AnyGateway).await {
+            let running = counts.iter().find(|(one, _)| *one == LedgerState::Running);
+            let running = running.map_or(0, |(_, many)| *many);
+            state.history.note(state.now(), running);
+        }
+        sleep(COUNT_INTERVAL).await;
     }
 }
 

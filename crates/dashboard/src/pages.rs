@@ -18,15 +18,17 @@ mod terminal;
 pub(crate) mod timeline;
 pub(crate) mod usage;
 
-use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::json;
 
-pub(crate) use layout::{plain_page, sign_in_page};
+pub(crate) use layout::{link_page, plain_page, sign_in_page};
 
 use crate::api;
+use crate::failure::PageFailure;
 use crate::state::SharedState;
 
 pub(crate) fn routes() -> Router<SharedState> {
@@ -64,6 +66,13 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/people/revoke", post(people::revoke))
         .route("/configuration", get(configuration::page))
         .route("/usage", get(usage::page))
+        .route("/waiting", get(waiting))
+}
+
+/// How many questions wait for a person: what a page asks for that has nothing else to bring up to date.
+async fn waiting(State(state): State<SharedState>) -> Result<Response, PageFailure> {
+    let waiting = state.approvals.pending().await?.len();
+    Ok(Json(json!({ "waiting": waiting })).into_response())
 }
 
 pub(crate) async fn not_found(request: Request) -> Response {

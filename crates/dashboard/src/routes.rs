@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Extension, Query, Request, State};
 use axum::http::header::{LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -27,7 +27,7 @@ pub fn dashboard_routes(parts: DashboardParts, stop: &CancellationToken) -> Rout
         .route("/events", get(live::events))
         .with_state((state.clone(), stop.clone()));
     let pages = Router::new()
-        .route("/enter", get(enter).post(enter_by_password))
+        .route("/enter", get(look_in).post(enter))
         .route("/leave", post(leave))
         .merge(pages::routes())
         .merge(api::routes())
@@ -47,38 +47,59 @@ struct EnterQuery {
     key: Option<String>,
 }
 
-/// Lets somebody in by a link, and leads away from the address that has it.
+/// Asks whether this browser is to be signed in by the link in the address. Nobody is by looking at it: anybody's
+/// page can lead a browser here, and would sign it in as somebody else. Whoever only looks whether it is there does
+/// not use it up, either.
+async fn look_in(State(state): State<SharedState>, Query(query): Query<EnterQuery>) -> Response {
+    let settings = &state.access.settings;
+    let Some(link) = query.key else {
+        return pages::sign_in_page(StatusCode::OK, settings, None);
+    };
+    match state.access.look_at_link(&link).await {
+        Ok(viewer) => pages::link_page(&viewer),
+        Err(refused) => not_signed_in(&state, refused),
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct PasswordForm {
+    password: Option<String>,
+}
+
+/// Lets somebody in by the link in the address, and leads away from it; or by a password. Only a form of our own page
+/// comes this far.
 async fn enter(
     State(state): State<SharedState>,
     Query(query): Query<EnterQuery>,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response {
-    let Some(link) = query.key else {
-        return pages::sign_in_page(StatusCode::OK, &state.access.settings, None);
-    };
-    // Whoever only looks whether it is there does not use it up.
-    if method == Method::HEAD {
-        return StatusCode::OK.into_response();
-    }
-    let entered = state.access.enter_by_link(&link).await;
-    signed_in(&state, &headers, entered).await
-}
-
-#[derive(Deserialize)]
-struct PasswordForm {
-    password: String,
-}
-
-async fn enter_by_password(State(state): State<SharedState>, request: Request) -> Response {
     let headers = request.headers().clone();
     let body = small_body(request.into_body()).await.unwrap_or_default();
-    let form = serde_urlencoded::from_bytes::<PasswordForm>(&body);
-    let entered = match form {
-        Ok(form) => state.access.enter_by_password(&form.password).await,
-        Err(_) => Err(EnterRefused::Password),
+    let form = serde_urlencoded::from_bytes::<PasswordForm>(&body).unwrap_or_default();
+    let entered = match (query.key, form.password) {
+        // Whoever typed a password meant that, also at the address of a link that is not valid any more.
+        (_, Some(password)) => state.access.enter_by_password(&password).await,
+        (Some(link), None) => state.access.enter_by_link(&link).await,
+        (None, None) => Err(EnterRefused::Password),
     };
     signed_in(&state, &headers, entered).await
+}
+
+fn not_signed_in(state: &SharedState, refused: EnterRefused) -> Response {
+    if let EnterRefused::Key(error) = refused {
+        tracing::error!(%error, "nobody can sign in to the dashboard");
+        return EnterRefused::Key(error).into_response();
+    }
+    let status = refused.into_response().status();
+    let text = match status {
+        StatusCode::TOO_MANY_REQUESTS => "Too many wrong passwords. Wait a minute.",
+        StatusCode::SERVICE_UNAVAILABLE => "Nobody can sign in at this moment.",
+        _ => {
+            "That did not let you in: a link works once and for a quarter of an hour, and a password has to be \
+             the right one."
+        }
+    };
+    pages::sign_in_page(status, &state.access.settings, Some(text))
 }
 
 async fn signed_in(
@@ -88,22 +109,7 @@ async fn signed_in(
 ) -> Response {
     let (session, viewer) = match entered {
         Ok(entered) => entered,
-        Err(EnterRefused::Key(error)) => {
-            tracing::error!(%error, "nobody can sign in to the dashboard");
-            return EnterRefused::Key(error).into_response();
-        }
-        Err(refused) => {
-            let status = refused.into_response().status();
-            let text = match status {
-                StatusCode::TOO_MANY_REQUESTS => "Too many wrong passwords. Wait a minute.",
-                StatusCode::SERVICE_UNAVAILABLE => "Nobody can sign in at this moment.",
-                _ => {
-                    "That did not let you in: a link works once and for a quarter of an hour, and a \
-                     password has to be the right one."
-                }
-            };
-            return pages::sign_in_page(status, &state.access.settings, Some(text));
-        }
+        Err(refused) => return not_signed_in(state, refused),
     };
     if let Err(failure) = acts::record(state, &viewer, "signed_in", "") {
         // Nobody is in whose coming could not be written down.

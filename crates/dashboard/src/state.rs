@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
 use crate::live::{LiveEvents, LiveTopic};
+use crate::sandbox_history::SandboxHistory;
 use crate::terminal::{TerminalOpener, TerminalSeats};
 use crate::use_sampler::UseSampler;
 use crate::{BrowserChat, EgressFeed, GatewayView, SealReport, words};
@@ -64,8 +65,11 @@ pub(crate) struct DashboardState {
     pub(crate) access: DashboardAccess,
     pub(crate) live: Arc<LiveEvents>,
     pub(crate) uses: UseSampler,
+    pub(crate) history: SandboxHistory,
     /// Walks through the whole record at once: each of them reads all of it.
     pub(crate) walks: Semaphore,
+    /// Searches at once: each of them reads megabytes. Who comes later waits.
+    pub(crate) searches: Semaphore,
     redactor: Redactor,
     clock: SharedClock,
     seal: Mutex<Option<(Timestamp, SealReport)>>,
@@ -84,6 +88,9 @@ const OLDEST_SEAL: Duration = Duration::from_secs(300);
 
 /// Forms with files that are read at once.
 const MOST_UPLOADS: usize = 2;
+
+/// Searches that read at once.
+const MOST_SEARCHES: usize = 2;
 
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -117,7 +124,9 @@ impl DashboardState {
             access,
             live: Arc::new(LiveEvents::new(parts.most_streams)),
             uses: UseSampler::default(),
+            history: SandboxHistory::default(),
             walks: Semaphore::new(1),
+            searches: Semaphore::new(MOST_SEARCHES),
             redactor: parts.redactor,
             clock: parts.clock,
             seal: Mutex::default(),
@@ -183,6 +192,9 @@ impl DashboardState {
 /// What was known, with the word that it is not known any more.
 fn not_known(known: Option<&(Timestamp, SealReport)>) -> SealReport {
     let mut report = known.map(|(_, report)| report.clone()).unwrap_or_default();
+    for place in &mut report.places {
+        place.is_known = false;
+    }
     report.warnings.retain(|warning| warning != NOT_KNOWN);
     report.warnings.push(NOT_KNOWN.to_owned());
     report
@@ -200,4 +212,33 @@ pub(crate) const MOST_BODY_BYTES: usize = 16 << 10;
 /// Reads a body that is small.
 pub(crate) async fn small_body(body: axum::body::Body) -> Option<Bytes> {
     axum::body::to_bytes(body, MOST_BODY_BYTES).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SealedPlace;
+
+    #[test]
+    fn what_a_backend_said_before_it_hung_is_not_known_any_more() {
+        let place = SealedPlace {
+            backend: "docker".to_owned(),
+            is_sealed: true,
+            is_known: true,
+            platforms: Vec::new(),
+            layers: Vec::new(),
+        };
+        let before = SealReport {
+            places: vec![place],
+            ..SealReport::default()
+        };
+        let first = not_known(Some(&(Timestamp::from_seconds(1), before)));
+        assert!(
+            first.places.iter().all(|place| !place.is_known),
+            "{first:?}"
+        );
+        let again = not_known(Some(&(Timestamp::from_seconds(2), first)));
+        assert_eq!(again.warnings, [NOT_KNOWN], "said once");
+        assert_eq!(not_known(None).places, []);
+    }
 }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 use hermetic_session::SandboxLease;
-use hermetic_types::{ConversationKey, SandboxId};
+use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use hermetic_warden::client::RunningCommand;
 use thiserror::Error;
 
@@ -26,6 +26,9 @@ pub(crate) use handlers::routes;
 /// What an implementer promises: the shell runs in this very sandbox, which is a boundary; none is made or brought
 /// back for it; the future ends within seconds.
 pub trait TerminalOpener: Send + Sync + fmt::Debug {
+    /// Whether sandboxes of this backend are a boundary, so that a shell is opened in them.
+    fn opens_on(&self, backend: BackendKind) -> bool;
+
     fn open<'a>(
         &'a self,
         conversation: &'a ConversationKey,

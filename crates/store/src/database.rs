@@ -23,7 +23,7 @@ mod write;
 
 use std::sync::Arc;
 
-use hermetic_types::{GatewayId, HealthReport};
+use hermetic_types::{GatewayId, HealthReport, SharedClock, Timestamp};
 use sqlx::{PgPool, SqlitePool};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -53,6 +53,7 @@ pub(crate) struct Database {
     writer: StoreWriter,
     gateway: GatewayId,
     metrics: StoreMetrics,
+    clock: SharedClock,
     /// For signs of life, where others wait for them to stop.
     beats: Option<Arc<BeatConnection>>,
     /// What every write of a gateway that shares the store depends on; none where nobody shares it.
@@ -83,6 +84,11 @@ impl Database {
     /// The gateway in whose name rows are written.
     pub(crate) fn gateway(&self) -> &str {
         self.gateway.as_str()
+    }
+
+    /// For what is written down beside a change whose caller does not say when it is.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub(crate) fn count_in(&mut self, metrics: StoreMetrics) {

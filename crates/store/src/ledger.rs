@@ -1,5 +1,7 @@
 //! The sandbox ledger: every sandbox is named here before it exists.
 
+mod events;
+
 use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
 
@@ -7,6 +9,8 @@ use crate::database::WithoutRoom::Fail;
 use crate::database::WriteDurability::{OnDisk, Soon};
 use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
 use crate::{RowOwner, StoreError};
+
+pub use events::{SandboxEvent, SandboxEventRow};
 
 #[derive(Clone, Debug)]
 pub struct SandboxLedger {
@@ -66,10 +70,15 @@ impl SandboxLedger {
         .bind(now.millis())
         .bind(now.millis())
         .bind(self.database.gateway());
+        let noted = SandboxEvent::Named.note(id, None, now);
         self.database
             // On the disk before the backend is asked: after a power cut a remote one would
             // otherwise hold something that nobody remembers.
-            .change("name a sandbox in the ledger", (OnDisk, Fail), insert)
+            .write(
+                "name a sandbox in the ledger",
+                (OnDisk, Fail),
+                vec![insert, noted],
+            )
             .await
             .map(drop)
     }
@@ -80,13 +89,19 @@ impl SandboxLedger {
             LedgerState::Running => OnDisk,
             _ => Soon,
         };
+        let marked = SqlStatement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
+            .bind(state.name())
+            .bind(id.as_str());
+        // What it becomes depends on what it was, so that is looked at before it is changed.
+        let mut both: Vec<_> = events::marked(id, state, self.database.now())
+            .into_iter()
+            .collect();
+        both.push(marked);
         self.database
-            .change(
+            .write(
                 "change a sandbox's state in the ledger",
                 (durability, Fail),
-                SqlStatement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
-                    .bind(state.name())
-                    .bind(id.as_str()),
+                both,
             )
             .await
             .map(drop)
@@ -113,17 +128,19 @@ impl SandboxLedger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let given = SqlStatement::new(
+            "UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?",
+        )
+        .bind(conversation.as_str())
+        .bind(spec)
+        .bind(now.millis())
+        .bind(id.as_str());
+        let noted = SandboxEvent::Given.note(id, None, now);
         self.database
-            .change(
+            .write(
                 "give a sandbox to a conversation",
                 (OnDisk, Fail),
-                SqlStatement::new(
-                    "UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?",
-                )
-                .bind(conversation.as_str())
-                .bind(spec)
-                .bind(now.millis())
-                .bind(id.as_str()),
+                vec![given, noted],
             )
             .await
             .map(drop)
@@ -131,13 +148,15 @@ impl SandboxLedger {
 
     /// From here on the conversation may have another sandbox; this one is kept for its files.
     pub async fn set_aside(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
+        let aside = SqlStatement::new("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
+            .bind(now.millis())
+            .bind(id.as_str());
+        let noted = SandboxEvent::SetAside.note(id, None, now);
         self.database
-            .change(
+            .write(
                 "set a sandbox aside in the ledger",
                 (OnDisk, Fail),
-                SqlStatement::new("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
-                    .bind(now.millis())
-                    .bind(id.as_str()),
+                vec![aside, noted],
             )
             .await
             .map(drop)
@@ -145,12 +164,13 @@ impl SandboxLedger {
 
     /// One that was set aside is the conversation's again. Fails if the conversation has one in use.
     pub async fn take_back(&self, id: &SandboxId) -> Result<(), StoreError> {
+        let back = SqlStatement::new("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?");
+        let noted = SandboxEvent::TakenBack.note(id, None, self.database.now());
         self.database
-            .change(
+            .write(
                 "take a sandbox back in the ledger",
                 (OnDisk, Fail),
-                SqlStatement::new("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
-                    .bind(id.as_str()),
+                vec![back.bind(id.as_str()), noted],
             )
             .await
             .map(drop)
@@ -158,15 +178,18 @@ impl SandboxLedger {
 
     /// Notes a failure to stop or destroy; the entry stays until that has worked.
     pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
+        let counted = SqlStatement::new(
+            "UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?",
+        )
+        .bind(failure)
+        .bind(id.as_str());
+        // One that is tried again and again is not told again and again: its row counts.
+        let noted = events::failed(id, failure, self.database.now());
         self.database
-            .change(
+            .write(
                 "note a failure in the ledger",
                 (Soon, Fail),
-                SqlStatement::new(
-                    "UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?",
-                )
-                .bind(failure)
-                .bind(id.as_str()),
+                vec![noted, counted],
             )
             .await
             .map(drop)
@@ -174,13 +197,15 @@ impl SandboxLedger {
 
     /// Strikes out a sandbox that was seen to be gone.
     pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
+        let gone = SqlStatement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str());
+        let noted = SandboxEvent::Gone.note(id, None, self.database.now());
         self.database
-            .change(
+            .write(
                 // Not on the disk at once: a row that comes back is struck out again when the next
                 // start sees nothing behind it.
                 "strike a sandbox out of the ledger",
                 (Soon, Fail),
-                SqlStatement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),
+                vec![noted, gone],
             )
             .await
             .map(drop)

@@ -68,7 +68,7 @@ pub use leases::{
     DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
     LeaseState, SERVING, SeenGateway,
 };
-pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
+pub use ledger::{LedgerEntry, LedgerState, SandboxEvent, SandboxEventRow, SandboxLedger};
 pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope};
 pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};
 pub use metrics::StoreMetrics;

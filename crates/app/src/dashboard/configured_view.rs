@@ -43,6 +43,7 @@ impl ConfiguredView {
 
     pub(super) async fn place(&self, kind: BackendKind, platforms: Vec<String>) -> SealedPlace {
         let backend = self.backends.iter().find(|open| open.kind() == kind);
+        let is_known = backend.is_some();
         let layers = match backend {
             Some(backend) => backend.readiness().await.layers,
             None => Vec::new(),
@@ -62,6 +63,7 @@ impl ConfiguredView {
         SealedPlace {
             backend: kind.to_string(),
             is_sealed: boundary(kind) == Boundary::Sealed,
+            is_known,
             platforms,
             layers: rows.collect(),
         }

@@ -98,6 +98,15 @@ impl SessionBook {
         Ok(opened.then_some((cookie, Viewer { csrf, ..viewer })))
     }
 
+    /// Whether somebody came in by this link already.
+    pub(crate) async fn is_used(&self, nonce: &str) -> Result<bool, StoreError> {
+        let mut known = self.known.lock().await;
+        // Read anew, as below.
+        *known = None;
+        let (document, _) = self.look(&mut known).await?;
+        Ok(document.used_links.iter().any(|(used, _)| used == nonce))
+    }
+
     /// Whose cookie this is.
     pub(crate) async fn find(
         &self,

@@ -264,7 +264,7 @@ pub(crate) async fn answer(
     };
     match state.approvals.answer(&id, given, answerer, reason).await? {
         AnswerOutcome::First(_) => Ok(done(&act, "/approvals")),
-        AnswerOutcome::TooLate(request) => Err(PageFailure::Invalid(format!(
+        AnswerOutcome::TooLate(request) => Err(PageFailure::Conflict(format!(
             "Too late: {} is {} already{}.",
             request.id,
             request.state.name(),

@@ -30,6 +30,18 @@ pub(crate) struct AuditQuery {
     before: Option<u64>,
 }
 
+impl AuditQuery {
+    /// What makes the page old. Pages of the past do not change, and a search reads megabytes, which it would do
+    /// with everything that happens.
+    fn topics(&self) -> &'static str {
+        let is_search = !self.q.trim().is_empty() || !self.kind.is_empty();
+        match is_search || self.before.is_some() {
+            true => "",
+            false => "activity egress",
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct AuditPage {
     pub(crate) now: Timestamp,
@@ -93,6 +105,11 @@ pub(crate) async fn load(
         .take(200)
         .collect::<String>()
         .to_lowercase();
+    let _turn = state
+        .searches
+        .acquire()
+        .await
+        .map_err(|_| PageFailure::Busy("The record cannot be read at this moment."))?;
     let read = tokio::task::spawn_blocking(move || {
         page_before(&path, before, EACH_PAGE, MOST_BYTES, |record| {
             is_wanted(record, &kind, &search)
@@ -161,7 +178,7 @@ pub(crate) async fn verified(state: &DashboardState) -> Result<VerifyReport, Pag
 }
 
 /// A task of ours that panicked is a mistake in this program; the page says that it failed.
-fn joined<T>(task: Result<T, tokio::task::JoinError>) -> Result<T, PageFailure> {
+pub(super) fn joined<T>(task: Result<T, tokio::task::JoinError>) -> Result<T, PageFailure> {
     task.map_err(|error| PageFailure::Read(std::io::Error::other(error)))
 }
 
@@ -220,16 +237,11 @@ pub(crate) async fn page(
             }
         }
     };
-    // Pages of the past do not change.
-    let topics = match query.before {
-        None => "activity egress",
-        Some(_) => "",
-    };
     Ok(Page {
         title: "Audit",
         path: "/audit",
         viewer: &viewer,
-        topics,
+        topics: query.topics(),
         waiting,
         body,
     }
@@ -332,4 +344,22 @@ pub(crate) async fn export(State(state): State<SharedState>) -> Result<Response,
         (CONTENT_DISPOSITION, "attachment; filename=\"audit.jsonl\""),
     ];
     Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_not_repeated_with_everything_that_happens() {
+        let query = |q: &str, kind: &str, before| AuditQuery {
+            q: q.to_owned(),
+            kind: kind.to_owned(),
+            before,
+        };
+        assert_eq!(query(" ", "", None).topics(), "activity egress");
+        assert_eq!(query("rm", "", None).topics(), "");
+        assert_eq!(query("", "rule", None).topics(), "");
+        assert_eq!(query("", "", Some(7)).topics(), "");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse, Response};
 use hermetic_audit::{AuditEvent, RuleChange};
-use hermetic_egress::{ConversationScope, EgressDecision, JournalEntry, RuleEffect, WrittenRule};
+use hermetic_egress::{ConversationScope, EgressDecision, RuleEffect, WrittenRule};
 use hermetic_store::{ApprovalRequest, StoredSubject};
 use hermetic_types::{ConversationKey, Timestamp};
 use maud::{Markup, html};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{Page, conversation_link, csrf_field, empty, state_mark, time};
 use crate::access::Viewer;
 use crate::acts::Act;
+use crate::egress_feed::NumberedEntry;
 use crate::failure::PageFailure;
 use crate::routes::done;
 use crate::state::{DashboardState, SharedState};
@@ -34,7 +35,7 @@ pub(crate) struct EgressPage {
     /// Questions about hosts that a person has not answered; their connections wait.
     pub(crate) asked: Vec<ApprovalRequest>,
     /// The latest first.
-    pub(crate) connections: Vec<JournalEntry>,
+    pub(crate) connections: Vec<NumberedEntry>,
     /// As they stand in the file.
     pub(crate) rules: Vec<String>,
     /// Why the file cannot be understood; then nothing leaves.
@@ -61,9 +62,15 @@ pub(crate) async fn load(
 ) -> Result<EgressPage, PageFailure> {
     let key = query.key.as_deref().map(ConversationKey::new);
     let mut connections = state.egress.latest(key.as_ref(), usize::MAX);
-    let hosts = by_host(&connections);
-    connections.retain(|one| one.entry.verdict != EgressDecision::Opened);
+    let mut hosts = by_host(&connections);
+    for host in &mut hosts {
+        host.host = state.shown(&host.host);
+    }
+    connections.retain(|one| one.noted.entry.verdict != EgressDecision::Opened);
     connections.truncate(MOST_SHOWN);
+    for one in &mut connections {
+        show(state, one);
+    }
     let seal = state.seal().await;
     let mut asked = state.approvals.pending().await?;
     asked.retain(|one| {
@@ -86,9 +93,22 @@ pub(crate) async fn load(
     })
 }
 
-fn by_host(connections: &[JournalEntry]) -> Vec<HostRow> {
+/// Makes of a connection what may be shown. A sandbox chooses the names that it asks for, and a name holds whatever
+/// it puts there.
+fn show(state: &DashboardState, connection: &mut NumberedEntry) {
+    let entry = &mut connection.noted.entry;
+    entry.host = state.shown(&entry.host);
+    entry.rule = state.shown(&entry.rule);
+    match &mut entry.verdict {
+        EgressDecision::Opened => {}
+        EgressDecision::Closed { fault } => *fault = fault.as_deref().map(|why| state.shown(why)),
+        EgressDecision::Refused { reason } => *reason = state.shown(reason),
+    }
+}
+
+fn by_host(connections: &[NumberedEntry]) -> Vec<HostRow> {
     let mut hosts: BTreeMap<String, HostRow> = BTreeMap::new();
-    for one in connections {
+    for one in connections.iter().map(|one| &one.noted) {
         let name = format!("{}:{}", one.entry.host, one.entry.port);
         let row = hosts.entry(name.clone()).or_insert(HostRow {
             host: name,
@@ -163,7 +183,7 @@ pub(crate) async fn page(
                         tbody {
                             @for host in &page.hosts {
                                 tr data-key=(host.host) {
-                                    th scope="row" { code { (words::visible(&host.host)) } }
+                                    th scope="row" { code { (host.host) } }
                                     td.number { (host.opened) }
                                     td.number { (host.refused) }
                                     td.number { (words::bytes(host.bytes_up)) }
@@ -234,24 +254,24 @@ fn tap(page: &EgressPage, viewer: &Viewer) -> Markup {
                     }
                 }
                 tbody {
-                    @for one in &page.connections {
+                    @for (row, one) in page.connections.iter().map(|one| (one.row_key(), &one.noted)) {
                         @let host = format!("{}:{}", one.entry.host, one.entry.port);
-                        tr {
+                        tr data-key=(row) {
                             td.number { (time(page.now, one.at)) }
-                            td { code { (words::visible(&host)) } }
+                            td { code { (host) } }
                             td.text {
                                 @match &one.entry.verdict {
                                     EgressDecision::Opened => { (state_mark("opened")) }
                                     EgressDecision::Closed { fault } => {
                                         (state_mark("closed"))
-                                        @if let Some(fault) = fault { div.dim { (words::visible(fault)) } }
+                                        @if let Some(fault) = fault { div.dim { (fault) } }
                                     }
                                     EgressDecision::Refused { reason } => {
-                                        (state_mark("refused")) div.dim { (words::visible(reason)) }
+                                        (state_mark("refused")) div.dim { (reason) }
                                     }
                                 }
                             }
-                            td.text { (words::visible(&one.entry.rule)) }
+                            td.text { (one.entry.rule) }
                             td { (conversation_link(&one.entry.conversation)) }
                             td.number { (words::bytes(one.entry.bytes_up)) }
                             td.number { (words::bytes(one.entry.bytes_down)) }

@@ -52,11 +52,7 @@ impl Page<'_> {
                             li {
                                 a href=(path) aria-current=[(path == self.path).then_some("page")] {
                                     (name)
-                                    @if path == "/approvals" && self.waiting > 0 {
-                                        " " span.badge {
-                                            (self.waiting) span.unseen { " waiting" }
-                                        }
-                                    }
+                                    @if path == "/approvals" { " " (self.badge()) }
                                 }
                             }
                         }
@@ -79,7 +75,21 @@ impl Page<'_> {
                 (self.body)
             }
         };
-        frame(self.title, Some(self.topics), &main)
+        // A background tab shows its title and nothing else.
+        let title = match self.waiting {
+            0 => self.title.to_owned(),
+            waiting => format!("({waiting}) {}", self.title),
+        };
+        frame(&title, Some(self.topics), &main)
+    }
+
+    /// There with no number too, for the script to show when there is one.
+    fn badge(&self) -> Markup {
+        html! {
+            span.badge #waiting-count data-waiting=(self.waiting) hidden[self.waiting == 0] {
+                span { (self.waiting) } span.unseen { " waiting" }
+            }
+        }
     }
 }
 
@@ -102,6 +112,27 @@ pub(crate) fn plain_page(
     };
     let page = frame(title, None, &main);
     (status, Html(page.into_string())).into_response()
+}
+
+/// Asks whoever followed a one-time link whether they meant it. The form goes to the address that it stands at, so
+/// that the key of the link is in no page.
+pub(crate) fn link_page(viewer: &Viewer) -> Response {
+    let main = html! {
+        main.alone #main tabindex="-1" {
+            p.brand { (brand()) }
+            h1 { "Sign in?" }
+            p {
+                "This link signs this browser in as " strong { (words::visible(&viewer.who)) } ", who "
+                @if viewer.may_act() { "may look and act." } @else { "may look and not act." }
+            }
+            p.dim { "It works once. Whoever did not ask for it closes this page." }
+            form.stack method="post" {
+                button.main type="submit" autofocus { "Sign in" }
+            }
+        }
+    };
+    let page = frame("Sign in", None, &main);
+    Html(page.into_string()).into_response()
 }
 
 /// How to get in.

@@ -1,22 +1,29 @@
 //! Is it sealed, what is it doing, does it want something from me.
 
+mod seal_view;
+
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_store::{ApprovalRequest, HourActivity, LedgerState, RowOwner, SERVING};
-use hermetic_types::{ConversationKey, PartHealth, Timestamp};
+use hermetic_egress::EgressDecision;
+use hermetic_store::{
+    ApprovalRequest, DeliveryActivity, HourActivity, LedgerState, RowOwner, SERVING,
+};
+use hermetic_types::{ConversationKey, Timestamp};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::chart::bars;
 use super::conversations::MessageWords;
-use super::layout::{Page, code, conversation_link, empty, mark, state_mark, time};
+use super::layout::{Page, code, conversation_link, empty, state_mark, time};
 use super::running_output::{OutputTail, tail};
 use crate::access::Viewer;
 use crate::failure::PageFailure;
 use crate::state::{DashboardState, SharedState};
-use crate::{ConditionReport, SealReport, words};
+use crate::{ConditionReport, EgressFeed, SealReport, words};
+
+use self::seal_view::seal;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct OverviewPage {
@@ -29,6 +36,8 @@ pub(crate) struct OverviewPage {
     pub(crate) waiting: Vec<ApprovalRequest>,
     pub(crate) failures: Vec<FailureRow>,
     pub(crate) unsent: Vec<UnsentRow>,
+    /// Replies that nobody tries to send any more.
+    pub(crate) given_up: Vec<UnsentRow>,
     pub(crate) conversations: i64,
     pub(crate) sandboxes: SandboxCounts,
     /// The last day, hour by hour, the latest last.
@@ -48,6 +57,8 @@ pub(crate) struct GatewayRow {
 /// A message that is worked on.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunningRow {
+    /// The number of the message.
+    pub(crate) message: i64,
     pub(crate) conversation: ConversationKey,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -63,6 +74,8 @@ pub(crate) struct RunningRow {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct FailureRow {
+    /// The number of the message.
+    pub(crate) message: i64,
     pub(crate) conversation: ConversationKey,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -73,6 +86,9 @@ pub(crate) struct FailureRow {
 /// A reply that has not left.
 #[derive(Debug, Serialize)]
 pub(crate) struct UnsentRow {
+    pub(crate) reply: i64,
+    /// Where it belongs to a message.
+    pub(crate) conversation: Option<ConversationKey>,
     pub(crate) account: String,
     pub(crate) text: String,
     pub(crate) why: String,
@@ -85,9 +101,11 @@ pub(crate) struct SandboxCounts {
     pub(crate) running: i64,
     pub(crate) stopped: i64,
     pub(crate) other: i64,
+    /// The most that ran at once in each hour of the last day, the latest last, as far as they were counted.
+    pub(crate) running_by_hour: Vec<i64>,
 }
 
-/// Of the last connections that are remembered.
+/// Of the last day, as far as connections are remembered.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EgressCounts {
     pub(crate) opened: usize,
@@ -106,12 +124,15 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
     let now = state.now();
     let since = now.minus(Duration::from_secs(3600 * HOURS.unsigned_abs()));
     let activity = &state.activity;
-    let (seal, running, waiting, failures, unsent, conversations, counts, hours) = tokio::join!(
+    let (seal, running, waiting, failures) = tokio::join!(
         state.seal(),
         activity.running(RowOwner::ThisGateway, MOST_RUNNING),
         state.approvals.pending(),
         activity.failures(MOST_FAILURES),
+    );
+    let (unsent, given_up, conversations, counts, hours) = tokio::join!(
         activity.unsent(MOST_FAILURES),
+        activity.given_up(MOST_FAILURES),
         activity.count(),
         state.ledger.counts(RowOwner::AnyGateway),
         activity.hours(since),
@@ -123,6 +144,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
             .as_ref()
             .and_then(|_| OutputTail::of(state, &turn.message.conversation));
         RunningRow {
+            message: turn.message.row.0,
             output: output.map(|tail| tail.last_lines(OVERVIEW_LINES)),
             conversation: turn.message.conversation,
             who: said.who,
@@ -139,19 +161,13 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
     let failures = failures?.into_iter().map(|failed| {
         let said = MessageWords::of(state, &failed.payload);
         FailureRow {
+            message: failed.row.0,
             conversation: failed.conversation,
             who: said.who,
             text: words::beginning(&said.text, 80),
             why: state.shown(failed.note.as_deref().unwrap_or("no reason was noted")),
             at: failed.ended_at.unwrap_or(failed.received_at),
         }
-    });
-    let unsent = unsent?.into_iter().map(|reply| UnsentRow {
-        account: reply.account,
-        text: words::beginning(&state.shown(&reply.text), 80),
-        why: state.shown(reply.note.as_deref().unwrap_or_default()),
-        attempts: reply.attempts,
-        since: reply.queued_at,
     });
     let gateways = gateways(state).await?;
     let mut sandboxes = SandboxCounts::default();
@@ -162,6 +178,9 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
             _ => sandboxes.other += many,
         }
     }
+    // What is seen now counts, too: the chart must not say less than the number below it.
+    state.history.note(now, sandboxes.running);
+    sandboxes.running_by_hour = state.history.hours(now);
     Ok(OverviewPage {
         now,
         seal,
@@ -170,12 +189,26 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         running: running.collect(),
         waiting: waiting?,
         failures: failures.collect(),
-        unsent: unsent.collect(),
+        unsent: unsent_rows(state, unsent?),
+        given_up: unsent_rows(state, given_up?),
         conversations: conversations?,
         sandboxes,
         hours: every_hour(&hours?, now),
-        egress: egress_counts(state, now),
+        egress: egress_counts(&state.egress, now),
     })
+}
+
+fn unsent_rows(state: &DashboardState, replies: Vec<DeliveryActivity>) -> Vec<UnsentRow> {
+    let rows = replies.into_iter().map(|reply| UnsentRow {
+        reply: reply.row.0,
+        conversation: reply.conversation,
+        account: reply.account,
+        text: words::beginning(&state.shown(&reply.text), 80),
+        why: state.shown(reply.note.as_deref().unwrap_or("no reason was noted")),
+        attempts: reply.attempts,
+        since: reply.queued_at,
+    });
+    rows.collect()
 }
 
 async fn gateways(state: &DashboardState) -> Result<Vec<GatewayRow>, PageFailure> {
@@ -209,23 +242,27 @@ fn every_hour(found: &[HourActivity], now: Timestamp) -> Vec<HourActivity> {
         .collect()
 }
 
-fn egress_counts(state: &DashboardState, now: Timestamp) -> EgressCounts {
+fn egress_counts(feed: &EgressFeed, now: Timestamp) -> EgressCounts {
     let last = now.millis() / 3_600_000;
     let mut counts = EgressCounts {
         refused_by_hour: vec![0; usize::try_from(HOURS).unwrap_or_default()],
         ..EgressCounts::default()
     };
-    state.egress.each(|entry| match entry.entry.verdict {
-        hermetic_egress::EgressDecision::Opened => counts.opened += 1,
-        hermetic_egress::EgressDecision::Refused { .. } => {
-            counts.refused += 1;
-            let ago = last - entry.at.millis() / 3_600_000;
-            let place = usize::try_from(HOURS - 1 - ago).ok();
-            if let Some(hour) = place.and_then(|at| counts.refused_by_hour.get_mut(at)) {
+    feed.each(|entry| {
+        let ago = last - entry.at.millis() / 3_600_000;
+        // What is older is remembered too, and is not of this day.
+        let hour = usize::try_from(HOURS - 1 - ago).ok();
+        let Some(hour) = hour.and_then(|at| counts.refused_by_hour.get_mut(at)) else {
+            return;
+        };
+        match entry.entry.verdict {
+            EgressDecision::Opened => counts.opened += 1,
+            EgressDecision::Refused { .. } => {
+                counts.refused += 1;
                 *hour += 1;
             }
+            EgressDecision::Closed { .. } => {}
         }
-        hermetic_egress::EgressDecision::Closed { .. } => {}
     });
     counts
 }
@@ -254,107 +291,6 @@ pub(crate) async fn page(
         body,
     }
     .into_response())
-}
-
-fn seal(page: &OverviewPage) -> Markup {
-    let sealed =
-        !page.seal.places.is_empty() && page.seal.places.iter().all(|place| place.is_sealed);
-    let weaker: usize = page
-        .seal
-        .places
-        .iter()
-        .flat_map(|place| &place.layers)
-        .filter(|layer| layer.state != "active")
-        .count();
-    let (kind, headline) = match (page.seal.places.is_empty(), sealed, weaker) {
-        (true, ..) => ("fair", "How well commands are sealed is not known"),
-        (_, false, _) => ("bad", "Not sealed: some commands run on the host"),
-        (_, true, 0) => ("good", "Sealed: every command runs in a sandbox"),
-        (_, true, _) => (
-            "good",
-            "Sealed, and some layers are weaker than they could be",
-        ),
-    };
-    html! {
-        section #seal data-live class={ "panel seal " (kind) } aria-labelledby="seal-title" {
-            h2 #seal-title { (headline) }
-            @for warning in &page.seal.warnings {
-                p.note.fair { (warning) }
-            }
-            @for part in &page.condition.parts {
-                @if let PartHealth::Degraded { why, since } = &part.health {
-                    p.note.bad {
-                        strong { (part.name) } " is degraded since " (time(page.now, *since)) ": " (why)
-                    }
-                }
-            }
-            dl.facts {
-                div { dt { "Gateway" } dd { (page.condition.stage) ", version " (page.condition.version) } }
-                @for gateway in &page.gateways {
-                    div {
-                        dt { "Gateways" }
-                        dd {
-                            (gateway.name) " · " (gateway_mark(gateway)) ", version " (gateway.version)
-                            @if gateway.condition == "silent" {
-                                " · not seen for " (gateway.silent_seconds) " s"
-                            }
-                        }
-                    }
-                }
-                div { dt { "Network" } dd { (page.seal.egress) } }
-                @for place in &page.seal.places {
-                    div {
-                        dt { "Backend " (place.backend) }
-                        dd {
-                            @if place.platforms.is_empty() { "every platform" }
-                            @else { (place.platforms.join(", ")) }
-                            " · "
-                            @if place.is_sealed { (mark("good", "sealed")) }
-                            @else { (mark("bad", "the host itself")) }
-                        }
-                    }
-                }
-            }
-            @for place in &page.seal.places {
-                @if !place.layers.is_empty() {
-                    details {
-                        summary {
-                            (place.layers.iter().filter(|layer| layer.state == "active").count())
-                            " of " (place.layers.len()) " layers of " (place.backend) " hold in full"
-                        }
-                        div.scroll tabindex="0" role="region" aria-label={ "Layers of " (place.backend) } {
-                            table {
-                                thead { tr { th { "Layer" } th { "State" } th { "How" } } }
-                                tbody {
-                                    @for layer in &place.layers {
-                                        tr {
-                                            th scope="row" { (layer.name) }
-                                            td { (state_mark(&layer.state)) }
-                                            td {
-                                                (layer.detail)
-                                                @if let Some(remedy) = &layer.remedy {
-                                                    div.dim { (remedy) }
-                                                }
-                                            }
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn gateway_mark(gateway: &GatewayRow) -> Markup {
-    let kind = match gateway.condition {
-        "serving" => "good",
-        "silent" => "bad",
-        _ => "fair",
-    };
-    mark(kind, gateway.condition)
 }
 
 fn waiting(page: &OverviewPage) -> Markup {
@@ -401,7 +337,7 @@ fn running(page: &OverviewPage) -> Markup {
                         }
                         tbody {
                             @for turn in &page.running {
-                                tr {
+                                tr data-key=(turn.message) {
                                     td { (turn.who) }
                                     td { (conversation_link(&turn.conversation)) }
                                     td.text.wide { (turn.text) }
@@ -465,6 +401,8 @@ fn charts(page: &OverviewPage) -> Markup {
     let ended: Vec<i64> = of(|hour| hour.mean_ms);
     let slowest = ended.iter().copied().max().unwrap_or_default();
     let slowest = words::span(Duration::from_millis(slowest.unsigned_abs()));
+    let by_hour = page.sandboxes.running_by_hour.iter().copied();
+    let most_sandboxes = by_hour.max().unwrap_or_default();
     html! {
         section.panel #charts data-live aria-labelledby="charts-title" {
             h2 #charts-title { "The last 24 hours" }
@@ -482,6 +420,10 @@ fn charts(page: &OverviewPage) -> Markup {
                     (bars(&of(|hour| hour.failed), "bad", &format!("{failed} messages failed, by the hour")))
                 }
                 figure {
+                    figcaption { "Sandboxes at once" strong { (words::count(most_sandboxes)) } }
+                    (bars(&page.sandboxes.running_by_hour, "plain", &format!("the most sandboxes that ran at once in each hour; at most {most_sandboxes}")))
+                }
+                figure {
                     figcaption { "Connections refused" strong { (page.egress.refused) } }
                     (bars(&page.egress.refused_by_hour, "fair", &format!("{} connections were refused, by the hour", page.egress.refused)))
                 }
@@ -497,16 +439,15 @@ fn charts(page: &OverviewPage) -> Markup {
 }
 
 fn failures(page: &OverviewPage) -> Markup {
+    let is_calm = page.failures.is_empty() && page.unsent.is_empty() && page.given_up.is_empty();
     html! {
         section.panel #failures data-live aria-labelledby="failures-title" {
             h2 #failures-title { "Last failures" }
-            @if page.failures.is_empty() && page.unsent.is_empty() {
-                p.dim { "None are remembered." }
-            }
+            @if is_calm { p.dim { "None are remembered." } }
             @if !page.failures.is_empty() {
-                ul.rows {
+                ul.rows data-key="failed" {
                     @for failure in &page.failures {
-                        li {
+                        li data-key=(failure.message) {
                             span.grow {
                                 (conversation_link(&failure.conversation)) " " span.dim { (failure.who) }
                                 div { (failure.why) }
@@ -517,20 +458,72 @@ fn failures(page: &OverviewPage) -> Markup {
                     }
                 }
             }
-            @if !page.unsent.is_empty() {
-                h3 { "Replies that have not left" }
-                ul.rows {
-                    @for reply in &page.unsent {
-                        li {
-                            span.grow {
-                                strong { (reply.account) } " " (reply.text)
-                                div.dim { (reply.why) " · tried " (reply.attempts) " times" }
+            (unsent(page, "Replies that have not left", &page.unsent))
+            (unsent(page, "Replies that were given up", &page.given_up))
+        }
+    }
+}
+
+fn unsent(page: &OverviewPage, title: &str, replies: &[UnsentRow]) -> Markup {
+    html! {
+        @if !replies.is_empty() {
+            h3 data-key=(title) { (title) }
+            ul.rows data-key={ (title) " list" } {
+                @for reply in replies {
+                    li data-key=(reply.reply) {
+                        span.grow {
+                            strong { (reply.account) } " " (reply.text)
+                            @if let Some(conversation) = &reply.conversation {
+                                " " (conversation_link(conversation))
                             }
-                            (time(page.now, reply.since))
+                            div.dim { (reply.why) " · tried " (reply.attempts) " times" }
                         }
+                        (time(page.now, reply.since))
                     }
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_egress::{EgressEntry, EgressJournal, EgressMethod, EgressRecorder as _};
+    use hermetic_testkit::clock::ManualClock;
+    use hermetic_types::Clock as _;
+
+    use super::*;
+
+    #[test]
+    fn only_connections_of_the_last_day_are_counted_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(Timestamp::from_seconds(1_000_000));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"), clock.shared());
+        let feed = EgressFeed::after(&journal, clock.shared());
+        let write = |verdict: EgressDecision| {
+            feed.write(&EgressEntry {
+                conversation: ConversationKey::new("a"),
+                host: "pypi.org".to_owned(),
+                port: 443,
+                address: None,
+                how: EgressMethod::Connect,
+                rule: String::new(),
+                verdict,
+                bytes_up: 0,
+                bytes_down: 0,
+                duration: Duration::ZERO,
+            });
+        };
+        let refused = || EgressDecision::Refused {
+            reason: "no rule".to_owned(),
+        };
+        write(EgressDecision::Opened);
+        write(refused());
+        clock.advance(Duration::from_secs(30 * 3600));
+        write(EgressDecision::Opened);
+        write(refused());
+        let counts = egress_counts(&feed, clock.now());
+        assert_eq!((counts.opened, counts.refused), (1, 1));
+        assert_eq!(counts.refused_by_hour.iter().sum::<i64>(), 1);
     }
 }

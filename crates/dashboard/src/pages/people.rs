@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use hermetic_access::{PairedRole, PairedUser, PendingPairing};
 use hermetic_audit::{AuditEvent, PairingEvent};
 use hermetic_types::{Platform, Timestamp, UserId};
-use maud::html;
+use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Page, code, csrf_field, empty, mark, time};
@@ -57,7 +57,7 @@ pub(crate) async fn page(
             } @else {
                 ul.rows {
                     @for (platform, one) in &page.pending {
-                        li {
+                        li data-key={ (platform) ":" (one.user) } {
                             span.grow {
                                 strong { (words::visible(&one.display)) } " "
                                 span.dim { (platform) ":" (words::visible(&one.user.to_string())) }
@@ -89,27 +89,20 @@ pub(crate) async fn page(
                     table {
                         thead {
                             tr {
-                                th { "Person" } th { "Platform" } th { "Id" } th.number { "Since" }
+                                th { "Person" } th { "Platform" } th { "Id" } th { "May" }
+                                th.number { "Since" }
                                 @if viewer.may_act() { th { span.unseen { "Acts" } } }
                             }
                         }
                         tbody {
                             @for (platform, one) in &page.paired {
-                                tr {
+                                tr data-key={ (platform) ":" (one.user) } {
                                     th scope="row" { (words::visible(&one.display)) }
                                     td { (platform) }
                                     td { (words::visible(&one.user.to_string())) }
+                                    td { (may(one.role == PairedRole::Operator)) }
                                     td.number { (time(page.now, one.approved_at)) }
-                                    @if viewer.may_act() {
-                                        td.acts {
-                                            form method="post" action="/people/revoke" {
-                                                (csrf_field(&viewer))
-                                                input type="hidden" name="platform" value=(platform);
-                                                input type="hidden" name="user" value=(one.user);
-                                                button.danger type="submit" { "Put out" }
-                                            }
-                                        }
-                                    }
+                                    @if viewer.may_act() { td.acts { (put_out(&viewer, *platform, one)) } }
                                 }
                             }
                         }
@@ -130,10 +123,7 @@ pub(crate) async fn page(
                                 tr {
                                     th scope="row" { (words::visible(&one.user)) }
                                     td { (one.platform) }
-                                    td {
-                                        @if one.role == "operator" { (mark("busy", "write and approve")) }
-                                        @else { (mark("plain", "write")) }
-                                    }
+                                    td { (may(one.role == "operator")) }
                                 }
                             }
                         }
@@ -153,6 +143,33 @@ pub(crate) async fn page(
     .into_response())
 }
 
+fn may(is_operator: bool) -> Markup {
+    match is_operator {
+        true => mark("busy", "write and approve"),
+        false => mark("plain", "write"),
+    }
+}
+
+/// Asks first. The button says whom it puts out and sends that along, so that a row that became somebody else's
+/// puts nobody out.
+fn put_out(viewer: &Viewer, platform: Platform, one: &PairedUser) -> Markup {
+    let name = words::beginning(&words::visible(&one.display), 40);
+    html! {
+        details.act {
+            summary.button { "Put out…" }
+            form method="post" action="/people/revoke" {
+                (csrf_field(viewer))
+                input type="hidden" name="platform" value=(platform);
+                input type="hidden" name="user" value=(one.user);
+                p { "What they write is not heard any more, until they are let in by another code." }
+                button.danger type="submit" name="sure" value={ (platform) ":" (one.user) } {
+                    "Put out " (name)
+                }
+            }
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct ApproveForm {
     platform: String,
@@ -163,6 +180,16 @@ pub(crate) struct ApproveForm {
 pub(crate) struct RevokeForm {
     platform: String,
     user: String,
+    /// `platform:user` once more, by the button: it cannot be taken back without another code.
+    sure: Option<String>,
+}
+
+impl RevokeForm {
+    /// Whether the button was about whom the form names.
+    fn is_sure(&self) -> bool {
+        let meant = format!("{}:{}", self.platform, self.user);
+        self.sure.as_deref() == Some(meant.as_str())
+    }
 }
 
 fn platform(name: &str) -> Result<Platform, PageFailure> {
@@ -194,6 +221,11 @@ pub(crate) async fn revoke(
     let platform = platform(&act.form.platform)?;
     let user = UserId::new(act.form.user.as_str());
     let user = user.map_err(|error| PageFailure::Invalid(error.to_string()))?;
+    // A program names whom it means, and has no row that could have become another's.
+    if !act.for_program && !act.form.is_sure() {
+        let why = "This has to be confirmed for the very person: go back, load the page again, and repeat it.";
+        return Err(PageFailure::Invalid(why.to_owned()));
+    }
     note(
         &state,
         platform,

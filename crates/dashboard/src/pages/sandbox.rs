@@ -124,7 +124,7 @@ pub(crate) async fn page(
 fn acts(viewer: &Viewer, row: &SandboxRow) -> Markup {
     html! {
         div.acts {
-            @if row.state == "running" && !row.is_set_aside {
+            @if row.has_terminal {
                 a.button href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } {
                     "Terminal"
                 }

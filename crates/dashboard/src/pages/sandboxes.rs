@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use hermetic_sandbox::SandboxSpec;
-use hermetic_store::{LedgerEntry, RowOwner};
+use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
 use hermetic_types::{ConversationKey, SandboxLimits, Timestamp};
 use maud::html;
 use serde::Serialize;
@@ -39,6 +39,8 @@ pub(crate) struct SandboxRow {
     pub(crate) last_failure: Option<String>,
     /// Kept for its files; another one is in use.
     pub(crate) is_set_aside: bool,
+    /// Whether an operator gets a shell in it.
+    pub(crate) has_terminal: bool,
     /// The last minutes; left out of the list that programs get.
     #[serde(skip)]
     pub(crate) points: Vec<UsePoint>,
@@ -75,6 +77,9 @@ pub(crate) async fn load(state: &SharedState) -> Result<SandboxesPage, PageFailu
 pub(crate) fn row(state: &DashboardState, entry: LedgerEntry, now: Timestamp) -> SandboxRow {
     let figures = state.uses.of(&entry.id, now);
     let latest = figures.now;
+    let is_at_work = entry.state == LedgerState::Running && entry.set_aside_at.is_none();
+    let opener = state.terminals.as_ref();
+    let is_a_boundary = opener.is_some_and(|opener| opener.opens_on(entry.backend));
     SandboxRow {
         limits: serde_json::from_str::<SandboxSpec>(&entry.spec)
             .ok()
@@ -96,6 +101,7 @@ pub(crate) fn row(state: &DashboardState, entry: LedgerEntry, now: Timestamp) ->
         failures: entry.failures,
         last_failure: entry.last_failure.as_deref().map(|why| state.shown(why)),
         is_set_aside: entry.set_aside_at.is_some(),
+        has_terminal: is_at_work && is_a_boundary,
     }
 }
 
@@ -154,7 +160,7 @@ fn table_row(viewer: &Viewer, row: &SandboxRow, now: Timestamp) -> maud::Markup 
                 (conversation_link(&row.conversation))
                 div.dim {
                     a href={ "/sandbox?" (words::query(&[("id", &row.id)])) } { (row.id) }
-                    @if viewer.may_act() && row.state == "running" && !row.is_set_aside {
+                    @if viewer.may_act() && row.has_terminal {
                         " " a href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } { "Terminal" }
                     }
                 }

@@ -56,6 +56,8 @@ pub(crate) struct SandboxLife {
 /// One thing that happened.
 #[derive(Debug, Serialize)]
 pub(crate) struct TimelineEntry {
+    /// Stays the same while the entry grows, and is no other entry's.
+    pub(crate) entry: String,
     pub(crate) at: Timestamp,
     #[serde(flatten)]
     pub(crate) event: TimelineEvent,
@@ -95,6 +97,8 @@ pub(crate) enum TimelineEvent {
     Reply {
         account: String,
         text: String,
+        /// The names of the files that go with it.
+        files: Vec<String>,
         state: String,
         note: Option<String>,
     },
@@ -108,7 +112,11 @@ pub(crate) enum TimelineEvent {
         bytes_down: u64,
     },
     Sandbox {
+        sandbox: String,
+        backend: String,
+        /// `named`, `ready`, `stopped`, `resumed`, `given`, `set_aside`, `taken_back`, `failed` or `gone`.
         what: String,
+        note: Option<String>,
     },
 }
 
@@ -159,6 +167,10 @@ fn facts(viewer: &Viewer, page: &TimelinePage) -> Markup {
                 div { dt { "Key" } dd.key { (words::visible(key)) } }
                 div { dt { "Tokens" } dd.number { (words::count(page.tokens)) } }
                 div { dt { "Cost" } dd.number { (words::money(page.nanodollars)) } }
+                div {
+                    dt { "Network" }
+                    dd { a href={ "/egress?" (words::query(&[("key", key)])) } { "its connections" } }
+                }
                 @match &page.sandbox {
                     Some(sandbox) => {
                         div {

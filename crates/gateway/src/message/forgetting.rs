@@ -62,6 +62,7 @@ impl Gateway {
         self.inbox.prune(now.minus(KEPT)).await?;
         let questions = self.approvals.questions.rows();
         questions.prune(now.minus(KEPT)).await?;
+        self.store.ledger().forget_events(now.minus(KEPT)).await?;
         // Before the rows go: a job's sandbox is found by its row alone.
         self.clear_ended_jobs().await?;
         self.jobs.prune(now.minus(KEPT), KEPT_RUNS).await?;

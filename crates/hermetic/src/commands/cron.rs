@@ -232,7 +232,7 @@ impl JobDesk<'_> {
     /// Where this person wrote last, in private if they did.
     async fn origin(&self, person: &str) -> Result<String, CommandFailure> {
         let activity = self.store.activity();
-        let last = activity.conversations("", "9999-12-31", (MOST_LOOKED_AT, 0));
+        let last = activity.conversations("9999-12-31", (MOST_LOOKED_AT, 0));
         let last = last.await?;
         let said = last.iter().filter_map(|last| {
             let message: IncomingMessage = serde_json::from_str(&last.payload).ok()?;

@@ -5,7 +5,7 @@
 
 mod serve;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -82,12 +82,12 @@ pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason,
     match &args.command {
         DashboardCommand::Serve(args) => serve::run(&config, args)?,
         DashboardCommand::Link(pass) => {
-            check_running(&config)?;
-            output::print(&format!("{}\n", link(&config, pass)?))?;
+            let place = place(&config)?;
+            output::print(&format!("{}\n", link(&config, &place, pass)?))?;
         }
         DashboardCommand::Open(pass) => {
-            check_running(&config)?;
-            open(&link(&config, pass)?)?;
+            let place = place(&config)?;
+            open(&link(&config, &place, pass)?)?;
             output::print("opened in the browser; the link works once\n")?;
         }
         DashboardCommand::Token { pass, days } => {
@@ -112,13 +112,34 @@ pub(crate) fn first_link(config: &Config) -> Option<String> {
         name: None,
     };
     let wanted = config.gateway().dashboard.enabled && is_open(config);
-    wanted.then(|| link(config, &pass).ok()).flatten()
+    let place = wanted.then(|| address(config).ok()).flatten()?;
+    link(config, &place, &pass).ok()
 }
 
-fn link(config: &Config, pass: &DashboardPassArgs) -> Result<String, CommandFailure> {
+fn link(config: &Config, place: &str, pass: &DashboardPassArgs) -> Result<String, CommandFailure> {
     let key = AccessKey::load_or_create(&config.home().state())?;
     let link = access_link(&key, pass.role, &pass.name()?, SystemClock.now())?;
-    Ok(format!("{}/enter?key={link}", address(config)?))
+    Ok(format!("{place}/enter?key={link}"))
+}
+
+/// Where a browser on this machine finds a dashboard of this home: the gateway's, or one of its own while no gateway
+/// has one.
+fn place(config: &Config) -> Result<String, CommandFailure> {
+    let why = match check_running(config) {
+        Ok(()) => return address(config),
+        Err(why) => why,
+    };
+    let served = serve::served_at(config).filter(|at| is_open_at(config, &at.ip().to_string()));
+    let Some(mut at) = served else {
+        return Err(why);
+    };
+    if at.ip().is_unspecified() {
+        at.set_ip(match at.is_ipv4() {
+            true => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            false => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    Ok(format!("http://{at}"))
 }
 
 /// Where a browser on this machine finds it.
@@ -139,8 +160,12 @@ fn address(config: &Config) -> Result<String, CommandFailure> {
 }
 
 fn is_open(config: &Config) -> bool {
+    is_open_at(config, &config.gateway().dashboard.host)
+}
+
+fn is_open_at(config: &Config, host: &str) -> bool {
     let dashboard = &config.gateway().dashboard;
-    hermetic_dashboard::is_loopback_host(&dashboard.host)
+    hermetic_dashboard::is_loopback_host(host)
         || dashboard.password.is_some()
         || dashboard.proxy_secret.is_some()
 }
@@ -161,7 +186,7 @@ fn check_running(config: &Config) -> Result<(), CommandFailure> {
     match look(config.home()) {
         ObservedGateway::Stopped(_) => Err(CommandFailure::new(
             "no gateway runs for this home, so there is no dashboard to look at",
-            "start it: hermetic gateway start",
+            "start it: hermetic gateway start (or, to look without it: hermetic dashboard serve)",
         )),
         ObservedGateway::Running(_) | ObservedGateway::Unknown(_) => Ok(()),
     }

@@ -50,10 +50,23 @@ fn it_finds_the_gateway_of_its_home_and_loses_it_again() {
         .map(|port| format!("127.0.0.1:{port}"))
         .unwrap_or_else(|| panic!("{said}"));
     becomes(&address, "\"away\"");
+    // The way in leads here while there is no gateway to lead to.
+    let link = ["dashboard", "link"];
+    let printed = hermetic.command(&link).output().unwrap();
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(
+        printed.starts_with(&format!("http://{address}/enter?key=")),
+        "{printed}"
+    );
     let (gateway, _) = hermetic.gateway(&[]);
     becomes(&address, "\"reachable\"");
     gateway.signal(Signal::KILL);
     becomes(&address, "\"away\"");
     let (status, said) = dashboard.signal(Signal::TERM);
     assert_eq!(status.code(), Some(0), "{said}");
+    let refused = hermetic.command(&link).output().unwrap();
+    assert!(
+        !refused.status.success(),
+        "what it left behind leads nowhere"
+    );
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 24] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 25] = [
     (
         1,
         "ledger",
@@ -125,6 +125,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 24] = [
         210,
         "several_gateways",
         include_str!("../../migrations/0210_several_gateways.sql"),
+    ),
+    (
+        300,
+        "sandbox_events",
+        include_str!("../../migrations/0300_sandbox_events.sql"),
     ),
 ];
 

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_types::{GatewayId, SharedClock};
@@ -112,12 +113,13 @@ impl Database {
             .connect_with(options.clone().pragma("query_only", "ON"))
             .await
             .map_err(opened)?;
-        let writer = Committer::start(options, first, clock);
+        let writer = Committer::start(options, first, Arc::clone(&clock));
         Ok(Self {
             reader: DatabaseReader::Sqlite(reader),
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            clock,
             beats: None,
             fence: None,
         })

@@ -549,6 +549,13 @@ fn sandbox_writes() -> Vec<Write> {
         soon("ledger.forget", |scene| {
             async { scene.store.ledger().forget(&scene.sandbox).await }.boxed()
         }),
+        soon("ledger.forget_events", |scene| {
+            async {
+                let later = Timestamp::from_millis(9_000_000_000_000);
+                scene.store.ledger().forget_events(later).await.map(drop)
+            }
+            .boxed()
+        }),
         on_disk("processes.name", |scene| {
             async {
                 let row = process(&scene.sandbox);
@@ -692,7 +699,17 @@ pub(crate) async fn told(store: &Store) -> String {
             .await
             .unwrap(),
         approvals.unrecorded(RowOwner::ThisGateway).await.unwrap(),
-        store.ledger().entries(RowOwner::ThisGateway).await.unwrap(),
+        (
+            store.ledger().entries(RowOwner::ThisGateway).await.unwrap(),
+            store
+                .ledger()
+                .events(&key("scene"), Timestamp::from_millis(0), 99)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|one| (one.sandbox, one.what, one.note))
+                .collect::<Vec<_>>(),
+        ),
         store.processes().all(RowOwner::ThisGateway).await.unwrap(),
         (
             store

@@ -16,6 +16,16 @@ use super::visitor::link;
 use crate::approvals::{self, Deed};
 use crate::lab::{ALICE, BOB, Lab, calls_terminal};
 
+/// Follows a link and presses the button that is there.
+pub(super) const ENTER: &str = r##"
+const enter = async (page, link) => {
+  await page.goto(link);
+  assert.equal(await page.locator("#live").count(), 0, "nobody is in by looking at it");
+  await page.click("main button");
+  await page.waitForURL((url) => url.pathname === "/" && url.search === "");
+};
+"##;
+
 /// Walks through every page: no mistake in the console, nothing wider than the screen, and nothing that axe
 /// finds to keep people out.
 const WALK: &str = r#"
@@ -29,8 +39,7 @@ for (const [colorScheme, widths] of [["light", [360, 1280, 1920]], ["dark", [128
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (line) => { if (line.type() === "error") faults.push(line.text()); });
-  await page.goto(told.links[colorScheme]);
-  assert.equal(new URL(page.url()).search, "", "the key is gone from the address");
+  await enter(page, told.links[colorScheme]);
   for (const width of widths) {
     await page.setViewportSize({ width, height: 900 });
     for (const [name, path] of pages) {
@@ -56,7 +65,7 @@ for (const [colorScheme, widths] of [["light", [360, 1280, 1920]], ["dark", [128
 }
 const plain = await browser.newContext({ javaScriptEnabled: false, baseURL: told.base });
 const bare = await plain.newPage();
-await bare.goto(told.links.bare);
+await enter(bare, told.links.bare);
 for (const [name, path] of pages) {
   await bare.goto(path);
   assert.ok((await bare.textContent("main")).trim().length > 40, `${name} says something without a script`);
@@ -70,7 +79,7 @@ const people = [];
 for (const link of told.links) {
   const context = await browser.newContext({ baseURL: told.base, viewport: { width: 390, height: 844 } });
   const page = await context.newPage();
-  await page.goto(link);
+  await enter(page, link);
   await page.goto("/approvals");
   await page.waitForSelector("#live.on");
   people.push(page);
@@ -122,7 +131,7 @@ const tabTo = async (reached, what) => {
   }
   assert.fail(`the keyboard does not reach ${what}`);
 };
-await page.goto(told.link);
+await enter(page, told.link);
 await page.goto("/chat");
 await page.waitForSelector("#live.on");
 await tabTo(() => document.activeElement.textContent === "New conversation", "the button");
@@ -227,7 +236,7 @@ async fn every_page_is_whole_at_every_width_and_keeps_nobody_out() {
         },
         "pictures": std::env::var("HERMETIC_PICTURES").ok(),
     });
-    let walked = scripts.run(WALK, &told).await;
+    let walked = scripts.run(&format!("{ENTER}{WALK}"), &told).await;
     walked.unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -248,7 +257,7 @@ async fn two_browsers_see_one_truth_and_a_keyboard_is_enough() {
         "links": [whole_link(&lab, "ada"), whole_link(&lab, "eve")],
         "id": approvals::name(&question),
     });
-    let seen = scripts.run(TWO, &told).await;
+    let seen = scripts.run(&format!("{ENTER}{TWO}"), &told).await;
     seen.unwrap_or_else(|why| panic!("{why}"));
     while deed.times() == 0 {
         sleep(Duration::from_millis(10)).await;
@@ -292,8 +301,9 @@ async fn a_phone_chats_by_touch_by_keyboard_and_without_a_script() {
             gate.notify_one();
             std::future::pending::<()>().await;
         };
+        let chat = format!("{ENTER}{CHAT}");
         let seen = tokio::select! {
-            seen = scripts.run(CHAT, &told) => seen,
+            seen = scripts.run(&chat, &told) => seen,
             () = release => unreachable!("it never ends"),
         };
         seen.unwrap_or_else(|why| panic!("{why}"));

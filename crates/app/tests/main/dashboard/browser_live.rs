@@ -8,7 +8,7 @@ use hermetic_testkit::model::Reply;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::browser::{base, scripts, whole_link};
+use super::browser::{ENTER, base, scripts, whole_link};
 use super::live::{CommandGate, sandbox_of, working};
 use crate::lab::{ALICE, Lab, calls_terminal};
 
@@ -25,7 +25,7 @@ for (const [colorScheme, width] of [["light", 1280], ["dark", 360]]) {
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (line) => { if (line.type() === "error") faults.push(line.text()); });
-  await page.goto(told.links[colorScheme]);
+  await enter(page, told.links[colorScheme]);
   contexts.push({ colorScheme, width, context, page, faults });
 }
 for (const one of contexts) {
@@ -147,8 +147,9 @@ async fn output_and_use_are_seen_as_they_change_and_nothing_else_moves() {
             sleep(Duration::from_secs(1)).await;
         }
     };
+    let looks_on = format!("{ENTER}{LOOKS_ON}");
     let seen = tokio::select! {
-        seen = scripts.run(LOOKS_ON, &told) => seen,
+        seen = scripts.run(&looks_on, &told) => seen,
         () = work => unreachable!("it never ends"),
     };
     seen.unwrap_or_else(|why| panic!("{why}"));

@@ -86,7 +86,7 @@ async fn what_is_said_in_the_browser_is_answered_and_kept_over_a_restart() {
     // Acknowledged, so it is in the inbox.
     let key = format!("agent:main:browser:dm:dashboard%3Aada:{id}");
     let known = lab.store().await.activity();
-    let known = known.conversations("", "2000-01-01", (9, 0)).await.unwrap();
+    let known = known.conversations("2000-01-01", (9, 0)).await.unwrap();
     assert_eq!(known[0].conversation.as_str(), key);
     let grows = shows(&ada, &chat, "<strong>begins</strong>").await;
     assert!(!grows.body.contains("then it ends"), "{}", grows.body);

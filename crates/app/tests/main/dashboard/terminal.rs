@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::browser::ENTER;
 use super::visitor::{Visitor, link, token};
 use crate::lab::{ALICE, Lab, has_sandboxes};
 
@@ -330,7 +331,7 @@ const shows = (text) => page.waitForFunction((wanted) =>
   [...document.querySelectorAll("#terminal-grid div")].some((row) => row.textContent.includes(wanted)), text);
 const line = async (text) => { await page.keyboard.type(text); await page.keyboard.press("Enter"); };
 
-await page.goto(told.link);
+await enter(page, told.link);
 await page.goto("/sandboxes");
 await page.click("text=Terminal");
 await page.waitForFunction(() => document.getElementById("terminal-state").textContent === "Open.");
@@ -452,6 +453,6 @@ async fn a_terminal_in_a_browser_is_typed_into_and_only_draws() {
         "page": PAGE,
         "pictures": std::env::var("HERMETIC_PICTURES").ok(),
     });
-    let seen = scripts.run(TERMINAL, &told).await;
+    let seen = scripts.run(&format!("{ENTER}{TERMINAL}"), &told).await;
     seen.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -54,11 +54,19 @@ impl Visitor {
     /// Somebody who got in by a link.
     pub(super) async fn entered(lab: &Lab, role: DashboardRole, name: &str) -> Self {
         let mut visitor = Self::stranger(lab);
-        let entered = visitor.get(&link(lab, role, name)).await;
+        visitor.enter(&link(lab, role, name)).await;
+        visitor
+    }
+
+    /// Follows a link and presses the button that is there.
+    pub(super) async fn enter(&mut self, link: &str) -> Answer {
+        let asked = self.get(link).await;
+        assert_eq!(asked.status, 200, "{asked:?}");
+        let entered = self.post(link, "").await;
         assert_eq!(entered.status, 303, "{entered:?}");
         let cookie = entered.header("set-cookie").expect("a cookie");
-        visitor.cookie = Some(cookie.split(';').next().unwrap().to_owned());
-        visitor
+        self.cookie = Some(cookie.split(';').next().unwrap().to_owned());
+        entered
     }
 
     pub(super) async fn operator(lab: &Lab) -> Self {

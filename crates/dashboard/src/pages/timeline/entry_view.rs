@@ -75,7 +75,7 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
                 pre.scroll tabindex="0" { (what) }
                 p.dim {
                     "for " (asker)
-                    @if let Some(by) = by { ", answered by " (words::visible(by)) }
+                    @if let Some(by) = by { ", answered by " (by) }
                     @if let Some(via) = via { " (" (via) ")" }
                 }
             },
@@ -83,13 +83,15 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
         TimelineEvent::Reply {
             account,
             text,
+            files,
             state,
             note,
         } => (
             "reply",
             html! {
                 p.head { "Reply on " (account) " " (state_mark(state)) }
-                div.words { (text) }
+                @if !text.is_empty() { div.words { (text) } }
+                @for file in files { p.dim { "file: " (file) } }
                 @if let Some(note) = note { p.note.fair { (note) } }
             },
         ),
@@ -113,13 +115,39 @@ pub(super) fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Mar
                 p.dim { @if let Some(why) = why { (why) " · " } (rule) }
             },
         ),
-        TimelineEvent::Sandbox { what } => ("sandbox", html! { p.head { (what) } }),
+        TimelineEvent::Sandbox {
+            sandbox,
+            backend,
+            what,
+            note,
+        } => (
+            "sandbox",
+            html! {
+                p.head { "Sandbox " code { (sandbox) } " on " (backend) " " (became(what)) }
+                @if let Some(note) = note { p.note.fair { (note) } }
+            },
+        ),
     };
     html! {
-        li class={ "entry " (kind) } {
+        li class={ "entry " (kind) } data-key=(entry.entry) {
             div.when { (time(now, entry.at)) span.clock { (words::clock_time(entry.at)) } }
             div.what { (body) }
         }
+    }
+}
+
+fn became(what: &str) -> &str {
+    match what {
+        "named" => "is being made",
+        "ready" => "is ready",
+        "stopped" => "was stopped",
+        "resumed" => "goes on",
+        "given" => "was given to this conversation",
+        "set_aside" => "was set aside for its files",
+        "taken_back" => "is in use again",
+        "failed" => "could not be stopped or destroyed",
+        "gone" => "is gone, with what was in it",
+        other => other,
     }
 }
 

@@ -1,12 +1,15 @@
 //! What happened, gathered from the rows of a conversation.
 
-use hermetic_egress::{EgressDecision, JournalEntry};
+use hermetic_egress::EgressDecision;
 use hermetic_store::{
     ApprovalRequest, CallActivity, DeliveryActivity, LedgerEntry, MessageActivity, MessageRow,
+    SandboxEventRow,
 };
 use hermetic_types::{ConversationKey, Timestamp};
+use serde::Deserialize;
 
 use super::{SandboxLife, TimelineEntry, TimelineEvent, TimelinePage, TimelineQuery};
+use crate::egress_feed::NumberedEntry;
 use crate::failure::PageFailure;
 use crate::pages::conversations::MessageWords;
 use crate::pages::running_output::OutputTail;
@@ -15,6 +18,7 @@ use crate::words;
 
 const EACH_PAGE: u32 = 40;
 const MOST_CONNECTIONS: usize = 200;
+const MOST_SANDBOX_EVENTS: u32 = 200;
 
 pub(crate) async fn load(
     state: &DashboardState,
@@ -33,10 +37,13 @@ pub(crate) async fn load(
         };
     };
     let span = (first.row, last.row);
-    let (calls, replies, questions) = tokio::join!(
+    let (calls, replies, questions, lives) = tokio::join!(
         activity.calls(&key, span),
         activity.deliveries(&key, span),
         activity.questions(Some(&key), 200),
+        state
+            .ledger
+            .events(&key, first.received_at, MOST_SANDBOX_EVENTS),
     );
     let shown = ShownSpan {
         since: first.received_at,
@@ -49,12 +56,12 @@ pub(crate) async fn load(
     let asked_then = questions?
         .into_iter()
         .filter(|one| shown.holds(one.asked_at));
-    entries.extend(asked_then.map(asked));
+    entries.extend(asked_then.map(|one| asked(state, one)));
     let reached = state.egress.latest(Some(&key), MOST_CONNECTIONS);
-    let reached = reached.into_iter().filter(|one| shown.holds(one.at));
+    let reached = reached.into_iter().filter(|one| shown.holds(one.noted.at));
     entries.extend(reached.filter_map(|one| connected(state, &one)));
-    let named = sandbox.as_ref().filter(|one| shown.holds(one.named_at));
-    entries.extend(named.map(made));
+    let lives = lives?.into_iter().filter(|one| shown.holds(one.at));
+    entries.extend(lives.map(|one| lived(state, &one)));
     // Stable: what happened in one moment stays in the order message, tool, reply.
     entries.sort_by_key(|entry| entry.at);
     Ok(TimelinePage {
@@ -86,6 +93,7 @@ impl ShownSpan {
 fn said(state: &DashboardState, message: &MessageActivity) -> TimelineEntry {
     let said = MessageWords::of(state, &message.payload);
     TimelineEntry {
+        entry: format!("message-{}", message.row.0),
         at: message.received_at,
         event: TimelineEvent::Message {
             who: said.who,
@@ -107,6 +115,8 @@ fn called(
     let read = call.result.as_deref();
     let read_chars = read.map_or(0, |text| text.chars().count());
     TimelineEntry {
+        // Its name is the model's, which may use one twice, but not for one message.
+        entry: words::visible(&format!("call-{}-{}", call.message.0, call.call)),
         at: call.begun_at,
         event: TimelineEvent::Tool {
             tool: state.shown(&call.tool),
@@ -125,59 +135,83 @@ fn called(
 
 fn replied(state: &DashboardState, reply: DeliveryActivity) -> TimelineEntry {
     TimelineEntry {
+        entry: format!("reply-{}", reply.row.0),
         at: reply.sent_at.unwrap_or(reply.queued_at),
         event: TimelineEvent::Reply {
             account: reply.account,
             text: state.shown(&reply.text),
+            files: file_names(state, &reply.address),
             state: reply.state,
             note: reply.note.as_deref().map(|note| state.shown(note)),
         },
     }
 }
 
-fn asked(question: ApprovalRequest) -> TimelineEntry {
+/// The names of a reply's files, from what the gateway wrote down. Where they lie is the sandbox's matter.
+fn file_names(state: &DashboardState, address: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct WithFiles {
+        #[serde(default)]
+        files: Vec<String>,
+    }
+    let written = serde_json::from_str::<WithFiles>(address);
+    let files = written.map(|written| written.files).unwrap_or_default();
+    let names = files
+        .iter()
+        .map(|path| path.rsplit('/').next().unwrap_or(path));
+    names.map(|name| state.shown(name)).collect()
+}
+
+fn asked(state: &DashboardState, question: ApprovalRequest) -> TimelineEntry {
     TimelineEntry {
+        entry: format!("question-{}", question.id),
         at: question.asked_at,
         event: TimelineEvent::Question {
             id: question.id.to_string(),
             subject: question.subject.name().to_owned(),
-            what: words::visible(&question.what),
-            asker: words::visible(&question.asker),
+            what: state.shown(&question.what),
+            asker: state.shown(&question.asker),
             state: question.state.name().to_owned(),
             scope: question.scope.map(|scope| scope.name().to_owned()),
-            by: question.answered_by,
+            by: question.answered_by.map(|by| state.shown(&by)),
             via: question.via,
         },
     }
 }
 
 /// A connection that ended or was refused. An opened one is told of when it is closed.
-fn connected(state: &DashboardState, found: &JournalEntry) -> Option<TimelineEntry> {
-    let entry = &found.entry;
+fn connected(state: &DashboardState, found: &NumberedEntry) -> Option<TimelineEntry> {
+    let entry = &found.noted.entry;
     let (verdict, why) = match &entry.verdict {
         EgressDecision::Opened => return None,
         EgressDecision::Closed { fault } => ("closed", fault.as_deref()),
         EgressDecision::Refused { reason } => ("refused", Some(reason.as_str())),
     };
     Some(TimelineEntry {
-        at: found.at,
+        entry: format!("connection-{}", found.row_key()),
+        at: found.noted.at,
         event: TimelineEvent::Connection {
-            host: words::visible(&entry.host),
+            // A sandbox chooses the names that it asks for, and may put anything into them.
+            host: state.shown(&entry.host),
             port: entry.port,
             verdict: verdict.to_owned(),
             why: why.map(|why| state.shown(why)),
-            rule: words::visible(&entry.rule),
+            rule: state.shown(&entry.rule),
             bytes_up: entry.bytes_up,
             bytes_down: entry.bytes_down,
         },
     })
 }
 
-fn made(sandbox: &LedgerEntry) -> TimelineEntry {
+fn lived(state: &DashboardState, happened: &SandboxEventRow) -> TimelineEntry {
     TimelineEntry {
-        at: sandbox.named_at,
+        entry: format!("sandbox-{}", happened.id),
+        at: happened.at,
         event: TimelineEvent::Sandbox {
-            what: format!("sandbox {} on {}", sandbox.id, sandbox.backend),
+            sandbox: happened.sandbox.to_string(),
+            backend: happened.backend.to_string(),
+            what: happened.what.name().to_owned(),
+            note: happened.note.as_deref().map(|why| state.shown(why)),
         },
     }
 }

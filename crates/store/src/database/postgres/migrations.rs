@@ -9,7 +9,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 /// In the order they are applied; the numbers are those of SQLite's steps, of which the first file holds all
 /// up to its own. A landed migration is never edited. Each one leaves a database that the program of the step
 /// before can still use: see `docs/decisions/0181-one-schema-step-apart.md`.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 6] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 7] = [
     (
         109,
         "schema",
@@ -39,6 +39,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 6] = [
         210,
         "several_gateways",
         include_str!("../../../migrations/postgres/0210_several_gateways.sql"),
+    ),
+    (
+        300,
+        "sandbox_events",
+        include_str!("../../../migrations/postgres/0300_sandbox_events.sql"),
     ),
 ];
 

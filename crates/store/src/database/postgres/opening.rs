@@ -64,13 +64,14 @@ impl Database {
         let _ = within(CONNECT, first.close()).await;
         let writing = session(options.clone(), "off");
         let writers = pool(writing.clone(), WRITERS);
-        let writer = PostgresCommitter::start(writers, has_timeline, clock);
+        let writer = PostgresCommitter::start(writers, has_timeline, Arc::clone(&clock));
         let reader = pool(session(options, "on"), READERS);
         Ok(Self {
             reader: DatabaseReader::Postgres(reader),
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            clock,
             beats: Some(Arc::new(BeatConnection::new(writing))),
             fence: None,
         })
