@@ -22,7 +22,8 @@ pub(crate) const LONGEST_WORDS: usize = 400;
 pub(crate) const LONGEST_DETAIL: usize = 4000;
 /// Of an answer; the rest is left out, and that is said.
 pub(crate) const LONGEST_ANSWER: usize = 256 << 10;
-/// Tool calls of one turn that are followed and recorded. More are counted.
+/// Tool calls of one prompt that are followed and recorded. More are counted, and an agent that is stopped after
+/// more is ended: nobody knows what of it still works.
 pub(crate) const MOST_TOOL_CALLS: usize = 500;
 /// Permissions that may be waited for at once. More are declined.
 pub(crate) const MOST_PERMISSIONS_AT_ONCE: usize = 4;

@@ -397,11 +397,10 @@ impl ConnectionState {
         // Whoever waits finds out why.
         waiting.by_id.clear();
         drop(waiting);
-        // |
+        // After the reason is set: a turn whose messages end looks for it at once.
         *self.listener() = None;
     }
 
-    // After the reason is set: a turn whose messages end looks for it at once.
     fn waiting(&self) -> MutexGuard<'_, WaitingRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,6 +15,7 @@ mod answer;
 mod bounds;
 mod connection;
 mod failure;
+mod leftovers;
 mod offers;
 mod permission;
 mod program;

@@ -45,7 +45,7 @@ pub struct SealedAgent<'a> {
 struct ReadyAgent {
     agent: RunningAgent,
     /// Not let go for being idle while the agent works.
-    _held: Held,
+    held: Held,
     origin: SessionOrigin,
 }
 
@@ -91,7 +91,7 @@ impl SealedAgent<'_> {
         };
         let ReadyAgent {
             mut agent,
-            _held,
+            held,
             origin,
         } = ready;
         let mut usage = TokenUsage::default();
@@ -101,35 +101,32 @@ impl SealedAgent<'_> {
             .unwrap_or_default();
         self.agents
             .note_offers(self.tools.conversation(), &agent.session);
+        // Before the first prompt: what runs from here on and still does after a stop is the agent's.
+        let standing = StandingProcesses::of(held.warden());
+        let standing = stop.run_until_cancelled(standing).await.flatten();
         let worked = self
             .prompts(&turn, &mut agent, words, &mut growing, &mut usage, &stop)
+            .await?;
+        self.keep_or_end(agent, &worked, (standing, &held), &stop)
             .await;
-        let mut text = growing.take();
+        let mut said = growing.take();
+        let is_silent = said.last.trim().is_empty();
         if origin == SessionOrigin::Lost {
-            text.insert_str(0, &self.does_not_remember());
+            said.put_before(&self.does_not_remember());
         }
         for why in unset {
-            text.insert_str(0, &format!("[{why}.]\n\n"));
+            said.put_before(&format!("[{why}.]"));
         }
-        match worked? {
+        match worked {
             Ok(end) => {
-                self.keep_or_end(agent, &end, &stop);
-                let (note, ending) = self.told(&end, &text, &stop);
-                ended(&turn, joined(text, &note), ending, usage).await
+                let (note, ending) = self.told(&end, is_silent, &stop);
+                ended(&turn, said.with(&note), ending, usage).await
             }
-            Err(failure) => {
-                // It refused this one prompt and lives on. After any other failure it is dropped
-                // here, which ends it.
-                if !failure.is_final() {
-                    let conversation = self.tools.conversation();
-                    self.agents.put_back(conversation, agent);
-                }
-                if stop.is_cancelled() {
-                    let note = "[Interrupted.]";
-                    return ended(&turn, joined(text, note), TurnEnding::Interrupted, usage).await;
-                }
-                self.failed(&turn, text, &failure.to_string()).await
+            Err(_) if stop.is_cancelled() => {
+                let said = said.with("[Interrupted.]");
+                ended(&turn, said, TurnEnding::Interrupted, usage).await
             }
+            Err(failure) => self.failed(&turn, said, &failure.to_string()).await,
         }
     }
 
@@ -152,7 +149,7 @@ impl SealedAgent<'_> {
             let origin = SessionOrigin::Loaded;
             return Ok(ReadyAgent {
                 agent,
-                _held: held,
+                held,
                 origin,
             });
         }
@@ -195,7 +192,7 @@ impl SealedAgent<'_> {
         };
         Ok(ReadyAgent {
             agent,
-            _held: held,
+            held,
             origin,
         })
     }
@@ -240,28 +237,58 @@ impl SealedAgent<'_> {
         Ok(())
     }
 
-    /// An agent that was told to stop while a tool was at work is ended, with all that it started: some
-    /// leave their tools running.
-    fn keep_or_end(&self, agent: RunningAgent, end: &TurnEnd, stop: &CancellationToken) {
-        let is_ended = match end {
-            TurnEnd::With(end) => stop.is_cancelled() && end.leaves_work,
-            TurnEnd::OutOfBudget { leaves_work, .. } => *leaves_work,
+    /// An agent that was told to stop is ended, with all that it started, where anything runs in its sandbox that
+    /// did not before: some leave their tools running, and some say that they did not. Also where nobody can tell.
+    async fn keep_or_end(
+        &self,
+        agent: RunningAgent,
+        worked: &Result<TurnEnd, AgentFailure>,
+        (standing, sandbox): (Option<StandingProcesses>, &Held),
+        stop: &CancellationToken,
+    ) {
+        let (is_halted, leaves_work) = match worked {
+            Ok(TurnEnd::With(end)) => (stop.is_cancelled(), end.leaves_work),
+            Ok(TurnEnd::OutOfBudget { leaves_work, .. }) => (true, *leaves_work),
+            Ok(TurnEnd::Refused { .. }) => (false, false),
+            // It refused this one prompt and lives on. After any other failure it is dropped here,
+            // which ends it.
+            Err(failure) if failure.is_final() => return,
+            Err(_) => (stop.is_cancelled(), false),
         };
-        if !is_ended {
+        let stays = !is_halted
+            || !leaves_work
+                && match standing {
+                    Some(standing) => standing.are_all(sandbox.warden()).await,
+                    None => false,
+                };
+        if stays {
             self.agents.put_back(self.tools.conversation(), agent);
+        } else {
+            tracing::info!(
+                agent = self.program.name,
+                leaves_work,
+                "an agent was ended after a stop: something of it may still run"
+            );
         }
     }
 
     /// What stands behind an answer, and how the turn ended.
-    fn told(&self, end: &TurnEnd, text: &str, stop: &CancellationToken) -> (String, TurnEnding) {
+    fn told(
+        &self,
+        end: &TurnEnd,
+        is_silent: bool,
+        stop: &CancellationToken,
+    ) -> (String, TurnEnding) {
         let name = &self.program.name;
         match end {
-            TurnEnd::OutOfBudget { words, .. } => (words.clone(), TurnEnding::BudgetReached),
+            TurnEnd::OutOfBudget { words, .. } | TurnEnd::Refused { words } => {
+                (words.clone(), TurnEnding::BudgetReached)
+            }
             TurnEnd::With(_) if stop.is_cancelled() => {
                 ("[Interrupted.]".to_owned(), TurnEnding::Interrupted)
             }
             TurnEnd::With(end) => match end.reason {
-                StopReason::Done if text.trim().is_empty() => (
+                StopReason::Done if is_silent => (
                     format!("[{name} answered with nothing.]"),
                     TurnEnding::CutShort,
                 ),
@@ -295,7 +322,7 @@ impl SealedAgent<'_> {
         );
         ended(
             turn,
-            joined(text, &note),
+            said.with(&note),
             TurnEnding::CutShort,
             TokenUsage::default(),
         )
@@ -304,9 +331,7 @@ impl SealedAgent<'_> {
 
     fn does_not_remember(&self) -> String {
         let name = &self.program.name;
-        format!(
-            "[{name} began a new session: it does not remember what was said to it before.]\n\n"
-        )
+        format!("[{name} began a new session: it does not remember what was said to it before.]")
     }
 }
 
@@ -321,24 +346,16 @@ async fn ended(
     ended: TurnEnding,
     usage: TokenUsage,
 ) -> Result<TurnAnswer, TurnError> {
-    let message = Message::assistant(text.clone());
+    let message = Message::assistant(said.last.clone());
     turn.journal.said(&message).await?;
     Ok(TurnAnswer {
-        text,
+        text: said.whole(),
         ended,
         messages: vec![message],
         usage,
         unheard: turn.steer.take(),
         notes: Vec::new(),
     })
-}
-
-fn joined(text: String, note: &str) -> String {
-    match (text.trim().is_empty(), note.is_empty()) {
-        (_, true) => text,
-        (true, false) => note.to_owned(),
-        (false, false) => format!("{text}\n\n{note}"),
-    }
 }
 
 /// The words of a message that was begun before and not answered.
@@ -359,17 +376,5 @@ impl std::fmt::Debug for SealedAgent<'_> {
         f.debug_struct("SealedAgent")
             .field("program", &self.program.name)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_stands_behind_what_was_said() {
-        assert_eq!(joined("a".to_owned(), ""), "a");
-        assert_eq!(joined(" ".to_owned(), "[x]"), "[x]");
-        assert_eq!(joined("a".to_owned(), "[x]"), "a\n\n[x]");
     }
 }
