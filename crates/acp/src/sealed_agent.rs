@@ -83,9 +83,9 @@ impl SealedAgent<'_> {
         // May be dropped at any point: a program that was started by then ends with its stream.
         let ready = match stop.run_until_cancelled(self.ready(&stop)).await {
             Some(Ok(ready)) => ready,
-            Some(Err(why)) => return self.failed(&turn, String::new(), &why).await,
+            Some(Err(why)) => return self.failed(&turn, TurnWords::default(), &why).await,
             None => {
-                let note = "[Interrupted.]".to_owned();
+                let note = TurnWords::of("[Interrupted.]".to_owned());
                 return ended(&turn, note, TurnEnding::Interrupted, TokenUsage::default()).await;
             }
         };
@@ -312,7 +312,7 @@ impl SealedAgent<'_> {
     async fn failed(
         &self,
         turn: &AgentTurn<'_>,
-        text: String,
+        said: TurnWords,
         why: &str,
     ) -> Result<TurnAnswer, TurnError> {
         tracing::warn!(agent = self.program.name, why, "an agent gave no answer");
@@ -342,7 +342,7 @@ fn not_started(why: String) -> String {
 /// The answer is in the journal when this returns.
 async fn ended(
     turn: &AgentTurn<'_>,
-    text: String,
+    said: TurnWords,
     ended: TurnEnding,
     usage: TokenUsage,
 ) -> Result<TurnAnswer, TurnError> {
