@@ -33,6 +33,8 @@ pub(crate) const MOST_OPTIONS: usize = 16;
 pub(crate) const MOST_CHOICES: usize = 300;
 /// Conversations of which it is remembered what their agents offer.
 pub(crate) const MOST_REMEMBERED_OFFERS: usize = 2000;
+/// Of a session that is loaded, in what an agent may write in one turn.
+pub(crate) const LONGEST_REPLAY: usize = 16;
 /// Follow-up prompts of one turn: what was said into it.
 pub(crate) const MOST_PROMPTS: usize = 16;
 
