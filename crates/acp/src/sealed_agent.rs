@@ -1,5 +1,7 @@
 //! A turn taken by somebody else's agent, in place of our own.
 
+use std::pin::pin;
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
     AgentTurn, Message, ModelText, TokenUsage, TurnAnswer, TurnEnding, TurnError, TurnInput,
@@ -9,12 +11,14 @@ use hermetic_redact::Redactor;
 use hermetic_store::{AgentSessionRows, AgentSettings};
 use hermetic_tools::{ConversationTools, Held};
 use hermetic_types::{Command, CommandInput};
-use hermetic_warden::protocol::{PathAt, WriteRequest};
+use hermetic_warden::protocol::{PathAt, ReadRequest, WriteRequest};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::GrowingAnswer;
+use crate::answer::{GrowingAnswer, TurnWords};
 use crate::bounds::AgentBounds;
 use crate::failure::AgentFailure;
+use crate::leftovers::StandingProcesses;
 use crate::program::AgentProgram;
 use crate::prompt::StopReason;
 use crate::running::{RunningAgent, RunningAgents};
@@ -175,8 +179,11 @@ impl SealedAgent<'_> {
         let input = running.stdin();
         let place = (self.workspace.as_str(), earlier.as_deref());
         let pipes = (SandboxStream(running), input);
-        let opened = AgentSession::open(pipes, &self.program, place, self.bounds).await;
-        let (session, origin) = opened.map_err(|failure| failure.to_string())?;
+        let opened = AgentSession::open(pipes, &self.program, place, self.bounds);
+        let (session, origin) = self
+            .looking_out(opened)
+            .await
+            .map_err(|failure| failure.to_string())?;
         // Before the first word: killed after it, the next start finds the session.
         let kept = self
             .sessions
@@ -195,6 +202,21 @@ impl SealedAgent<'_> {
             held,
             origin,
         })
+    }
+
+    /// Does it, and tells of hosts that are refused meanwhile: an agent that cannot reach its model may hang as long
+    /// as it is let.
+    async fn looking_out<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut looking = interval(self.bounds.refusal_check);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                _ = looking.tick() => self.supervisor.look_out().await,
+            }
+        }
     }
 
     /// Writes what it needs into the sandbox; the words that start it there.
