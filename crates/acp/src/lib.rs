@@ -24,6 +24,7 @@ mod running;
 mod sealed_agent;
 mod session;
 mod settings_command;
+mod settings_file;
 mod stream;
 mod supervisor;
 mod turn_prompts;

@@ -29,7 +29,7 @@ pub struct AgentProgram {
     pub hosts: Vec<String>,
     /// Secrets that the proxy puts in on the way out.
     pub credentials: Vec<ProgramCredential>,
-    /// Files that are written below the home folder inside before the program starts.
+    /// Files below the home folder inside, which hold this before the program starts. What else is in them stays.
     pub files: Vec<ProgramFile>,
     /// The mode that a new session is set to, where the agent offers it.
     pub session_mode: Option<String>,

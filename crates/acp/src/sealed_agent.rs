@@ -23,6 +23,7 @@ use crate::program::AgentProgram;
 use crate::prompt::StopReason;
 use crate::running::{RunningAgent, RunningAgents};
 use crate::session::{AgentSession, SessionOrigin};
+use crate::settings_file;
 use crate::stream::SandboxStream;
 use crate::supervisor::AgentSupervisor;
 use crate::turn_prompts::TurnEnd;
@@ -244,12 +245,26 @@ impl SealedAgent<'_> {
 
     async fn write_files(&self, sandbox: &Held, home: &str) -> Result<(), String> {
         for file in &self.program.files {
-            let path = file.path.to_string_lossy();
-            let mut write = WriteRequest::new(PathAt::beneath(home, path.as_ref()));
+            let at = PathAt::beneath(home, file.path.to_string_lossy().as_ref());
+            let warden = sandbox.warden();
+            let existing = async {
+                let reader = warden
+                    .read_file(ReadRequest::whole(at.clone()))
+                    .await
+                    .ok()?;
+                // One that is too long is somebody's, and is taken for what cannot be read.
+                let bytes = reader.collect(settings_file::MOST_BYTES).await.ok()?;
+                Some(bytes.unwrap_or_else(|| b"?".to_vec()))
+            };
+            let existing = existing.await;
+            let Some(content) = settings_file::merged(existing.as_deref(), &file.content) else {
+                continue;
+            };
+            let mut write = WriteRequest::new(at);
             write.parents = true;
             let written = async {
-                let mut open = sandbox.warden().write_file(write).await?;
-                open.write(file.content.as_bytes()).await?;
+                let mut open = warden.write_file(write).await?;
+                open.write(content.as_bytes()).await?;
                 open.finish().await
             };
             written.await.map_err(|error| {
