@@ -30,9 +30,9 @@ pub(crate) fn programs(config: &Config, known: Arc<dyn AgentPrograms>) -> Arc<dy
     })
 }
 
-/// The agents that this installation knows by name, as sandboxes of this backend can use them.
-pub(crate) fn known(config: &Config, backend: BackendKind) -> Arc<dyn AgentPrograms> {
-    Arc::new(agent_programs(config, backend))
+/// The agents that this installation knows by name.
+pub(crate) fn known(config: &Config) -> Arc<dyn AgentPrograms> {
+    Arc::new(agent_programs(config))
 }
 
 /// Who answers where.
@@ -64,8 +64,8 @@ impl InstalledMounts for AgentMounts {
         if !can_show(backend) {
             return Vec::new();
         }
-        let listed = self.0.list().into_iter();
-        let usable = listed.filter_map(|agent| self.0.program(&agent.name).ok());
+        let listed = self.0.list(backend).into_iter();
+        let usable = listed.filter_map(|agent| self.0.program(&agent.name, backend).ok());
         mounts(&usable.collect::<Vec<_>>())
     }
 }
@@ -117,7 +117,7 @@ fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
 /// Every value that must never be shown.
 pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
     // Whatever the backend is: a key is a key.
-    let agents = programs(config, known(config, BackendKind::Native)).foreseen();
+    let agents = programs(config, known(config)).foreseen(&[BackendKind::Native]);
     let credentials = agents.into_iter().flat_map(|agent| agent.credentials);
     credentials.map(|credential| credential.secret).collect()
 }
@@ -144,14 +144,14 @@ fn own_program(agent: &AcpAgentConfig) -> Option<AgentProgram> {
 }
 
 impl AgentPrograms for ConfiguredAgents {
-    fn list(&self) -> Vec<AgentListing> {
+    fn list(&self, backend: BackendKind) -> Vec<AgentListing> {
         let own = self.own.iter().map(|program| AgentListing {
             name: program.name.clone(),
             about: "a command of the operator's".to_owned(),
             missing: None,
         });
         let is_own = |agent: &AgentListing| self.own.iter().any(|own| own.name == agent.name);
-        let known = self.known.list().into_iter();
+        let known = self.known.list(backend).into_iter();
         own.chain(known.filter(|agent| !is_own(agent))).collect()
     }
 
@@ -162,7 +162,7 @@ impl AgentPrograms for ConfiguredAgents {
         self.own.iter().cloned().chain(known).collect()
     }
 
-    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {
+    fn program(&self, name: &str, backend: BackendKind) -> Result<AgentProgram, AgentUnavailable> {
         if let Some(own) = self.own.iter().find(|own| own.name == name) {
             return Ok(own.clone());
         }
