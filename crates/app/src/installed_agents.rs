@@ -35,10 +35,12 @@ fn program_backend(backend: BackendKind) -> ProgramBackend {
         // The instances of Singularity are on this machine, and its cage puts folders into them as natively.
         BackendKind::Native | BackendKind::Singularity => ProgramBackend::Near,
         BackendKind::Docker if docker::is_near() => ProgramBackend::Near,
-        // The engine, or the node, has no folder of this machine: each sandbox is given a copy once.
-        BackendKind::Docker | BackendKind::Kubernetes => ProgramBackend::Copied,
-        BackendKind::Modal => far("machines of Modal"),
-        BackendKind::Daytona => far("machines of Daytona"),
-        BackendKind::Local | BackendKind::Ssh => far("another machine"),
+        // The engine, the node or the cloud has no folder of this machine: each sandbox is given a copy
+        // once.
+        BackendKind::Docker
+        | BackendKind::Kubernetes
+        | BackendKind::Modal
+        | BackendKind::Daytona => ProgramBackend::Copied,
+        BackendKind::Local | BackendKind::Ssh => unsealed,
     }
 }
