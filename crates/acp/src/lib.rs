@@ -47,3 +47,4 @@ pub use session::{AgentSession, SessionOrigin};
 pub use settings_command::SettingCommand;
 pub use stream::{AgentInput, AgentStream, PipeInput, PipeStream, StreamEvent};
 pub use supervisor::{AgentSupervisor, ModelTraffic, ReportedTool};
+pub use upload::upload_program;

@@ -27,7 +27,7 @@ use crate::settings_file;
 use crate::stream::SandboxStream;
 use crate::supervisor::AgentSupervisor;
 use crate::turn_prompts::TurnEnd;
-use crate::upload::{placed, upload};
+use crate::upload::upload_program;
 
 /// Somebody else's agent, for one turn of one conversation.
 pub struct SealedAgent<'a> {
@@ -224,10 +224,8 @@ impl SealedAgent<'_> {
     async fn put_in(&self, sandbox: &Held) -> Result<Vec<String>, String> {
         let home = self.home_in(sandbox).await?;
         self.write_files(sandbox, &home).await?;
-        let uploads = &self.program.uploads;
-        let copied = upload(sandbox.warden(), &home, uploads).await;
-        copied.map_err(not_started)?;
-        Ok(placed(&self.program.command, &home, uploads))
+        let placed = upload_program(sandbox.warden(), &home, &self.program).await;
+        placed.map_err(not_started)
     }
 
     /// The home folder inside, where something is to be put there. Each image has its own.
