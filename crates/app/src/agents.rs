@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use hermetic_acp::{AgentBounds, AgentListing, AgentProgram, AgentPrograms, AgentUnavailable};
-use hermetic_config::{AcpAgentConfig, AcpCommandConfig, Config};
+use hermetic_config::{AcpAgentConfig, AcpAgentSettings, Config};
 use hermetic_egress::{Credential, CredentialGrant, EgressRules, RulesText};
 use hermetic_gateway::AgentChoices;
 use hermetic_sandbox::{HostMount, MountMode};
@@ -18,14 +18,21 @@ use crate::installed_agents::{agent_programs, can_show};
 #[derive(Debug)]
 struct ConfiguredAgents {
     own: Vec<AgentProgram>,
+    /// What the operator wrote about those that are known by their names.
+    settings: BTreeMap<String, AcpAgentSettings>,
     known: Arc<dyn AgentPrograms>,
 }
 
 /// Every agent that can be chosen. `known` are those besides the commands of the configuration.
 pub(crate) fn programs(config: &Config, known: Arc<dyn AgentPrograms>) -> Arc<dyn AgentPrograms> {
     let own = config.acp_agents().iter().filter_map(own_program);
+    let named = config.acp_agents().iter();
+    let named = named.filter(|agent| agent.command.is_none());
     Arc::new(ConfiguredAgents {
         own: own.collect(),
+        settings: named
+            .map(|agent| (agent.name.clone(), agent.settings.clone()))
+            .collect(),
         known,
     })
 }
@@ -123,24 +130,38 @@ pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
 }
 
 fn own_program(agent: &AcpAgentConfig) -> Option<AgentProgram> {
-    let AcpCommandConfig {
-        words,
-        env,
-        hosts,
-        mode,
-        model,
-        authenticate,
-    } = agent.command.clone()?;
-    Some(AgentProgram {
+    let program = AgentProgram {
         name: agent.name.clone(),
-        command: words,
-        environment: env,
-        hosts,
-        session_mode: mode,
-        session_model: model,
-        authenticate,
+        command: agent.command.clone()?,
         ..AgentProgram::default()
-    })
+    };
+    Some(tuned(program, &agent.settings))
+}
+
+/// The program with what the operator wrote on top of what is known of it.
+fn tuned(mut program: AgentProgram, settings: &AcpAgentSettings) -> AgentProgram {
+    for (name, value) in &settings.env {
+        // A stand-in for a key stays: in its place a value would be no key, and a key would be inside.
+        let mut keys = program.credentials.iter();
+        if !keys.any(|key| key.variable == *name) {
+            program.environment.insert(name.clone(), value.clone());
+        }
+    }
+    program.hosts.extend(settings.hosts.iter().cloned());
+    let over = |wanted: &Option<String>, usual: Option<String>| wanted.clone().or(usual);
+    program.session_mode = over(&settings.mode, program.session_mode);
+    program.session_model = over(&settings.model, program.session_model);
+    program.authenticate = over(&settings.authenticate, program.authenticate);
+    program
+}
+
+impl ConfiguredAgents {
+    fn tuned(&self, program: AgentProgram) -> AgentProgram {
+        match self.settings.get(&program.name) {
+            Some(settings) => tuned(program, settings),
+            None => program,
+        }
+    }
 }
 
 impl AgentPrograms for ConfiguredAgents {
@@ -155,10 +176,11 @@ impl AgentPrograms for ConfiguredAgents {
         own.chain(known.filter(|agent| !is_own(agent))).collect()
     }
 
-    fn foreseen(&self) -> Vec<AgentProgram> {
+    fn foreseen(&self, backends: &[BackendKind]) -> Vec<AgentProgram> {
         let is_own = |name: &str| self.own.iter().any(|own| own.name == name);
-        let known = self.known.foreseen().into_iter();
+        let known = self.known.foreseen(backends).into_iter();
         let known = known.filter(|agent| !is_own(&agent.name));
+        let known = known.map(|agent| self.tuned(agent));
         self.own.iter().cloned().chain(known).collect()
     }
 
@@ -166,10 +188,11 @@ impl AgentPrograms for ConfiguredAgents {
         if let Some(own) = self.own.iter().find(|own| own.name == name) {
             return Ok(own.clone());
         }
-        let found = self.known.program(name);
+        let found = self.known.program(name, backend);
+        let found = found.map(|program| self.tuned(program));
         found.map_err(|error| match error {
             AgentUnavailable::Unknown { name, .. } => {
-                let names = self.list().into_iter().map(|agent| agent.name);
+                let names = self.list(backend).into_iter().map(|agent| agent.name);
                 let mut names: Vec<_> = names.collect();
                 names.push(hermetic_gateway::OWN_AGENT.to_owned());
                 let known = names.join(", ");
