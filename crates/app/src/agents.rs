@@ -62,6 +62,61 @@ pub(crate) fn usual(config: &Config) -> Option<String> {
     config.acp_agents().first().map(|agent| agent.name.clone())
 }
 
+/// What is the matter with an agent that the configuration names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentStanding {
+    pub name: String,
+    /// The key that names it: `agent.acp`, `platforms.slack.agent`.
+    pub key: String,
+    pub wrong: Option<AgentUnavailable>,
+}
+
+/// The agents of others that answer by this configuration, and whether each can. Nothing is started.
+pub fn agent_standings(config: &Config) -> Vec<AgentStanding> {
+    let programs = programs(config, known(config));
+    let everywhere = config.acp_agents().iter();
+    let everywhere = everywhere.map(|agent| (agent.name.clone(), "agent.acp".to_owned()));
+    let platforms = config.platforms().all().into_iter();
+    let platforms = platforms.filter_map(|platform| {
+        let key = format!("platforms.{}.agent", platform.name);
+        Some((platform.agent.clone()?, key))
+    });
+    let named = everywhere.chain(platforms);
+    let others = named.filter(|(name, _)| name != hermetic_gateway::OWN_AGENT);
+    others
+        .map(|(name, key)| AgentStanding {
+            // Whether it is there and has its key. What a backend cannot do is told by the backend.
+            wrong: programs.program(&name, BackendKind::Native).err(),
+            name,
+            key,
+        })
+        .collect()
+}
+
+/// Names that nobody has: each message would be refused.
+pub(crate) fn refusals(config: &Config) -> Vec<AppFailure> {
+    let wrong = agent_standings(config).into_iter().filter_map(|standing| {
+        let wrong = standing.wrong?;
+        let remedy = format!(
+            "write one of these for {}, or a `command:` beside a name of your own",
+            standing.key
+        );
+        matches!(wrong, AgentUnavailable::Unknown { .. })
+            .then(|| AppFailure::new(format!("{}: {wrong}", standing.key), remedy))
+    });
+    wrong.collect()
+}
+
+/// Agents that are known and cannot answer yet.
+pub(crate) fn notices(config: &Config) -> Vec<String> {
+    let wrong = agent_standings(config).into_iter().filter_map(|standing| {
+        let wrong = standing.wrong?;
+        matches!(wrong, AgentUnavailable::Missing { .. })
+            .then(|| format!("{}: {wrong}", standing.key))
+    });
+    wrong.collect()
+}
+
 /// Shows new sandboxes the folders of the agents that are installed at that moment.
 #[derive(Debug)]
 pub(crate) struct AgentMounts(pub(crate) Arc<dyn AgentPrograms>);
@@ -200,5 +255,77 @@ impl AgentPrograms for ConfiguredAgents {
             }
             other => other,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_config::{ConfigInputs, HomeFolder, load};
+
+    use super::*;
+
+    fn config(text: &str) -> (tempfile::TempDir, Config) {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config.yaml"), text).unwrap();
+        let inputs = ConfigInputs {
+            home: HomeFolder::at(home.path()),
+            managed: home.path().join("no-such-file"),
+            variables: [(
+                "ANTHROPIC_API_KEY".to_owned(),
+                "sk-ant-of-the-test".to_owned(),
+            )]
+            .into(),
+            unreadable: Vec::new(),
+        };
+        let config = load(&inputs).unwrap();
+        (home, config)
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_and_what_is_not_there_is_told() {
+        let text = "agent: {acp: clod}\nplatforms: {slack: {agent: claude}}\n";
+        let (_home, config) = config(text);
+        let refused: Vec<_> = refusals(&config).iter().map(ToString::to_string).collect();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].starts_with("agent.acp: there is no agent called \"clod\""));
+        assert!(refused[0].contains("claude, codex"), "{refused:?}");
+        let told = notices(&config);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("platforms.slack.agent: claude cannot be used"));
+        assert!(told[0].contains("hermetic agents install claude"));
+    }
+
+    #[test]
+    fn our_own_agent_and_commands_of_the_operator_are_no_mistake() {
+        for text in [
+            "agent: {acp: hermetic}\n",
+            "agent: {acp: {name: mine, command: [a]}}\nplatforms: {slack: {agent: mine}}\n",
+            "",
+        ] {
+            let (_home, config) = config(text);
+            assert!(refusals(&config).is_empty(), "{text}");
+            assert!(notices(&config).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_operator_wrote_stands_on_top_of_what_is_known_of_a_name() {
+        let text = "agent: {acp: {name: claude, model: opus, mode: plan, hosts: [docs.test], \
+                    env: {DISABLE_TELEMETRY: '0', MINE: b}}}\n";
+        let (home, config) = config(text);
+        std::fs::create_dir_all(home.path().join("hermetic/agents")).unwrap();
+        let programs = programs(&config, known(&config));
+        let foreseen = programs.foreseen(&[BackendKind::Native]);
+        let claude = foreseen.iter().find(|one| one.name == "claude").unwrap();
+        assert_eq!(claude.session_model.as_deref(), Some("opus"));
+        assert_eq!(claude.session_mode.as_deref(), Some("plan"));
+        assert_eq!(claude.hosts, ["api.anthropic.com", "docs.test"]);
+        assert_eq!(claude.environment["DISABLE_TELEMETRY"], "0");
+        assert_eq!(claude.environment["DISABLE_AUTOUPDATER"], "1", "as it was");
+        assert_eq!(claude.environment["MINE"], "b");
+        let placeholder = &claude.environment["ANTHROPIC_API_KEY"];
+        assert!(placeholder.starts_with("hermetic-placeholder-"));
+        let rules = claude.credentials.iter().map(|key| key.host.as_str());
+        assert_eq!(rules.collect::<Vec<_>>(), ["api.anthropic.com"]);
     }
 }
