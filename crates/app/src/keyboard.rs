@@ -36,6 +36,8 @@ pub struct KeyboardChat {
     pub sealed: Option<AgentProgram>,
     pub running_agents: RunningAgents,
     pub agent_sessions: AgentSessionRows,
+    /// The modes and models that were chosen of such agents.
+    pub agent_settings: AgentSettingRows,
     /// Whether what such an agent thinks is shown.
     pub shows_thoughts: bool,
     pub redactor: Redactor,
@@ -156,6 +158,7 @@ pub async fn keyboard_chat(
         sealed,
         running_agents: RunningAgents::default(),
         agent_sessions: store.agent_sessions(),
+        agent_settings: store.agent_settings(),
         shows_thoughts: config.agent().show_reasoning,
         redactor,
         facts,
