@@ -68,6 +68,7 @@ impl Gateway {
         let mut told = String::new();
         let mut media = Vec::new();
         let mut room = MOST_SHOWN_BYTES;
+        let is_shown = self.shows_media(message).await;
         for (place, attachment) in message.said().attachments.iter().enumerate() {
             let name = safe(
                 attachment
@@ -87,7 +88,9 @@ impl Gateway {
                 true => self.voice.most_bytes(),
                 false => MOST_INLINE,
             };
-            let taken = self.take_file(message, attachment, &path, keep, stop).await;
+            let taken = self
+                .take_file(message, (attachment, is_shown), &path, keep, stop)
+                .await;
             told.push_str(&match taken {
                 Ok(TakenFile { bytes, kept, .. }) if is_voice => {
                     let heard = self.hear_voice(message, &name, bytes, kept, stop).await;
@@ -95,7 +98,7 @@ impl Gateway {
                 }
                 Ok(taken) => {
                     if let Some((part, length)) = taken.shown(&name)
-                        && self.settings.show_media
+                        && is_shown
                         && length <= room
                     {
                         room -= length;
@@ -110,6 +113,12 @@ impl Gateway {
             });
         }
         TakenFiles { told, media }
+    }
+
+    /// Whether whoever answers is shown what came along. The setting is about our own model: an agent of somebody
+    /// else's says itself whether it takes images.
+    async fn shows_media(&self, message: &AcceptedMessage) -> bool {
+        self.settings.show_media || matches!(self.agent_name(message).await, Ok(Some(_)))
     }
 
     /// What the model is told of a recording. Its words are the person's own.
@@ -144,7 +153,7 @@ impl Gateway {
     async fn take_file(
         &self,
         message: &AcceptedMessage,
-        attachment: &Attachment,
+        (attachment, is_shown): (&Attachment, bool),
         path: &str,
         keep: usize,
         stop: &CancellationToken,
@@ -176,7 +185,7 @@ impl Gateway {
             let workspace = self.toolsets.workspace(message.said().platform());
             let at = PathAt::beneath(workspace, path);
             let mut taken = put(&lease, at.clone(), &mut pieces, keep).await?;
-            if self.settings.show_media && attachment.kind != AttachmentKind::Voice {
+            if is_shown && attachment.kind != AttachmentKind::Voice {
                 taken.small = self.small_picture(message, &lease, at, &taken).await;
             }
             Ok(taken)
