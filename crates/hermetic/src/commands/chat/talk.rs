@@ -122,7 +122,7 @@ impl<'a> TerminalTalk<'a> {
                 }
             };
             asked = false;
-            match self.obey(TypedLine::read(&line)).await {
+            match Box::pin(self.obey(TypedLine::read(&line))).await {
                 Ok(InterruptibleEnd::With(true)) => {}
                 Ok(InterruptibleEnd::With(false)) => return Ok(ExitReason::Ok),
                 Ok(InterruptibleEnd::Left) => return Ok(ExitReason::Passed(INTERRUPTED)),
