@@ -44,11 +44,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "the rules of admission in the order in which they count",
     ),
     (
-        "crates/acp/src/prompt.rs",
-        "prompt",
-        "what an agent may say during a turn, each answered where it is heard",
-    ),
-    (
         "crates/acp/src/sealed_agent.rs",
         "turn",
         "the life of one turn: what must be there before what",

@@ -22,7 +22,8 @@ pub(crate) const LONGEST_WORDS: usize = 400;
 pub(crate) const LONGEST_DETAIL: usize = 4000;
 /// Of an answer; the rest is left out, and that is said.
 pub(crate) const LONGEST_ANSWER: usize = 256 << 10;
-/// Tool calls of one turn that are followed and recorded. More are counted.
+/// Tool calls of one prompt that are followed and recorded. More are counted, and an agent that is stopped after
+/// more is ended: nobody knows what of it still works.
 pub(crate) const MOST_TOOL_CALLS: usize = 500;
 /// Permissions that may be waited for at once. More are declined.
 pub(crate) const MOST_PERMISSIONS_AT_ONCE: usize = 4;
@@ -32,6 +33,8 @@ pub(crate) const MOST_OPTIONS: usize = 16;
 pub(crate) const MOST_CHOICES: usize = 300;
 /// Conversations of which it is remembered what their agents offer.
 pub(crate) const MOST_REMEMBERED_OFFERS: usize = 2000;
+/// Of a session that is loaded, in what an agent may write in one turn.
+pub(crate) const LONGEST_REPLAY: usize = 16;
 /// Follow-up prompts of one turn: what was said into it.
 pub(crate) const MOST_PROMPTS: usize = 16;
 

@@ -51,7 +51,7 @@ struct ConnectionState {
     last_sign: Mutex<Instant>,
     /// Bytes that it wrote since this was last put back.
     written: AtomicUsize,
-    most_written: usize,
+    most_written: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl AgentConnection {
             listener: Mutex::default(),
             last_sign: Mutex::new(Instant::now()),
             written: AtomicUsize::new(0),
-            most_written,
+            most_written: AtomicUsize::new(most_written),
         });
         let end = CancellationToken::new();
         let reader = AgentReader {
@@ -131,6 +131,11 @@ impl AgentConnection {
     pub(crate) fn put_back(&self) {
         self.state.written.store(0, Ordering::Relaxed);
         self.note_sign();
+    }
+
+    /// Has it write so much at most, until this is said anew.
+    pub(crate) fn bound_written(&self, most: usize) {
+        self.state.most_written.store(most, Ordering::Relaxed);
     }
 
     /// Nobody waited for the agent until now.
@@ -271,7 +276,7 @@ impl AgentReader {
     /// Counts what it wrote; whether that is more than it may.
     fn is_flooded_by(&self, bytes: usize) -> bool {
         let written = self.state.written.fetch_add(bytes, Ordering::Relaxed);
-        written + bytes > self.state.most_written
+        written + bytes > self.state.most_written.load(Ordering::Relaxed)
     }
 
     /// Until there is nothing more to read; why.
@@ -397,11 +402,10 @@ impl ConnectionState {
         // Whoever waits finds out why.
         waiting.by_id.clear();
         drop(waiting);
-        // |
+        // After the reason is set: a turn whose messages end looks for it at once.
         *self.listener() = None;
     }
 
-    // After the reason is set: a turn whose messages end looks for it at once.
     fn waiting(&self) -> MutexGuard<'_, WaitingRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

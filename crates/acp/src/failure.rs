@@ -8,6 +8,11 @@ use thiserror::Error;
 pub enum AgentFailure {
     #[error("could not be started: {0}")]
     NotStarted(String),
+    #[error(
+        "could not go on with its earlier session: it {why}. /new begins a new one; the files stay, and what was \
+         said to it is forgotten"
+    )]
+    NotLoaded { why: String },
     #[error("{how}{complaint}")]
     Ended { how: String, complaint: String },
     #[error("wrote a line that is longer than any message may be, and was ended")]

@@ -82,6 +82,12 @@ impl PermissionRequest {
         self.of_kind(PermissionKind::AllowAlways).is_some()
     }
 
+    /// What the agent itself calls a choice, where it offers one of that kind and has a name for it.
+    pub fn name_of(&self, kind: PermissionKind) -> Option<&str> {
+        let name = self.of_kind(kind)?.name.trim();
+        (!name.is_empty()).then_some(name)
+    }
+
     /// The same for the same question, and for no other.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
@@ -178,6 +184,8 @@ mod tests {
         assert_eq!(chosen(PermissionAnswer::AllowOnce), "y");
         assert_eq!(chosen(PermissionAnswer::AllowSession), "a");
         assert_eq!(chosen(PermissionAnswer::Deny), "n");
+        assert_eq!(request.name_of(PermissionKind::RejectOnce), Some("No"));
+        assert_eq!(request.name_of(PermissionKind::RejectAlways), None);
         let once = json!([{"optionId": "y", "name": "Yes", "kind": "allow_once"}]);
         let request = PermissionRequest::read("x", &params(once)).expect("a question");
         assert!(!request.offers_always());

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use hermetic_store::AgentSettings;
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 use thiserror::Error;
 
 /// What is needed to start somebody else's agent inside a sandbox.
@@ -29,7 +29,7 @@ pub struct AgentProgram {
     pub hosts: Vec<String>,
     /// Secrets that the proxy puts in on the way out.
     pub credentials: Vec<ProgramCredential>,
-    /// Files that are written below the home folder inside before the program starts.
+    /// Files below the home folder inside, which hold this before the program starts. What else is in them stays.
     pub files: Vec<ProgramFile>,
     /// The mode that a new session is set to, where the agent offers it.
     pub session_mode: Option<String>,
@@ -94,22 +94,28 @@ pub struct ProgramFile {
 /// The agents that can be chosen by name.
 ///
 /// `program` is asked each time one is started, so that what was installed or removed since is seen.
-/// It reads files at most, and answers at once.
+/// It reads files at most, and answers at once. The backend is that of the conversation: what is shown to the
+/// sandboxes of one is copied into those of another, and a third can have neither.
 pub trait AgentPrograms: Send + Sync + fmt::Debug {
-    /// Every name that can be chosen, whether it can be used at the moment or not.
-    fn list(&self) -> Vec<AgentListing>;
+    /// Every name that can be chosen, whether it can be used at the moment on this backend or not.
+    fn list(&self, backend: BackendKind) -> Vec<AgentListing>;
 
-    /// Those that can be started now, or as soon as they are installed. Their hosts and keys are made ready when a
-    /// gateway starts; their other fields say nothing yet.
-    fn foreseen(&self) -> Vec<AgentProgram> {
-        let listed = self.list().into_iter();
-        listed
-            .filter_map(|agent| self.program(&agent.name).ok())
-            .collect()
+    /// Those that can be started on one of these backends, now or as soon as they are installed. Their hosts and
+    /// keys are made ready when a gateway starts; their other fields say nothing yet.
+    fn foreseen(&self, backends: &[BackendKind]) -> Vec<AgentProgram> {
+        let mut found = Vec::<AgentProgram>::new();
+        for &backend in backends {
+            for agent in self.list(backend) {
+                let is_there = found.iter().any(|one| one.name == agent.name);
+                let program = self.program(&agent.name, backend).ok();
+                found.extend(program.filter(|_| !is_there));
+            }
+        }
+        found
     }
 
-    /// The program of that name.
-    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable>;
+    /// The program of that name, as a sandbox of this backend can start it.
+    fn program(&self, name: &str, backend: BackendKind) -> Result<AgentProgram, AgentUnavailable>;
 }
 
 /// One line of the list of agents.

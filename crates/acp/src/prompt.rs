@@ -1,7 +1,8 @@
 //! One prompt: sent, listened to, brought to an end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -11,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::bounds::{MOST_PERMISSIONS_AT_ONCE, MOST_TOOL_CALLS};
-use crate::connection::AgentMessage;
+use crate::connection::{AgentMessage, BegunRequest, ListeningTurn};
 use crate::failure::AgentFailure;
 use crate::permission::{PermissionAnswer, PermissionRequest, cancelled};
 use crate::session::AgentSession;
@@ -38,7 +39,8 @@ pub(crate) struct PromptEnd {
     pub(crate) cost: Option<f64>,
     /// The mode that it went to by itself.
     pub(crate) mode: Option<String>,
-    /// A tool was at work when the agent was told to stop, and may be still.
+    /// A tool was at work when the agent was told to stop, or may have been, and may be still: by its own word, so
+    /// nothing follows from a no.
     pub(crate) leaves_work: bool,
 }
 
@@ -52,12 +54,15 @@ pub(crate) enum StopReason {
 }
 
 /// What is known of the prompt at work.
+#[derive(Default)]
 struct PromptState {
     updates: usize,
     permissions: usize,
     tools: HashMap<String, ReportedTool>,
     /// News of tools that were written down.
     noted: usize,
+    /// Calls beyond those that are followed, each by the hash of its id. There are no more of them than updates.
+    unfollowed: HashSet<u64>,
     cost: Option<f64>,
     mode: Option<String>,
     /// When the agent, told to stop, is ended.
@@ -78,19 +83,31 @@ impl AgentSession {
         stop: &CancellationToken,
     ) -> Result<PromptEnd, AgentFailure> {
         // Before the prompt leaves: what the agent says at once would find nobody, and be dropped.
-        let mut turn = self.connection.listen(&self.id);
+        let turn = self.connection.listen(&self.id);
         let params = json!({"sessionId": self.id, "prompt": content});
-        let mut asked = self.connection.begin("session/prompt", params).await?;
-        let mut state = PromptState {
-            updates: 0,
-            permissions: 0,
-            tools: HashMap::new(),
-            noted: 0,
-            cost: None,
-            mode: None,
-            deadline: None,
-            leaves_work: false,
-        };
+        let asked = self.connection.begin("session/prompt", params).await?;
+        let mut state = PromptState::default();
+        let answer = self
+            .attend((turn, asked), &mut state, (listener, supervisor), stop)
+            .await;
+        // However it ended: the record does not end at a bound without a word.
+        if !state.unfollowed.is_empty() {
+            supervisor.note_tool(&ReportedTool::unfollowed(
+                &self.agent,
+                state.unfollowed.len(),
+            ));
+        }
+        read_end(&answer?, &state)
+    }
+
+    /// Listens until the prompt is answered.
+    async fn attend(
+        &self,
+        (mut turn, mut asked): (ListeningTurn<'_>, BegunRequest<'_>),
+        state: &mut PromptState,
+        (listener, supervisor): (&mut dyn PromptListener, &dyn AgentSupervisor),
+        stop: &CancellationToken,
+    ) -> Result<Value, AgentFailure> {
         // Questions end with the prompt they belong to.
         let answers = stop.child_token();
         let mut asking: FuturesUnordered<Answering<'_>> = FuturesUnordered::new();
@@ -103,10 +120,10 @@ impl AgentSession {
                 // number, so the timers below come to their turn.
                 biased;
                 () = stop.cancelled(), if state.deadline.is_none() => {
-                    self.cancel(&mut state).await?;
+                    self.cancel(state).await?;
                 }
                 Some(message) = turn.messages.recv() => {
-                    let question = self.hear(message, &mut state, listener, supervisor)?;
+                    let question = self.hear(message, state, listener, supervisor)?;
                     if let Some((id, request)) = question {
                         match state.may_ask(asking.len(), self.bounds.permissions) {
                             true => asking.push(ask(id, request, supervisor, &answers)),
@@ -138,15 +155,15 @@ impl AgentSession {
         };
         // What it said before it answered is before the answer.
         while let Ok(message) = turn.messages.try_recv() {
-            self.hear(message, &mut state, listener, supervisor)?;
+            self.hear(message, state, listener, supervisor)?;
         }
-        read_end(&answer, &state)
+        Ok(answer)
     }
 
     async fn cancel(&self, state: &mut PromptState) -> Result<(), AgentFailure> {
         // Set before it is told: an agent that takes no more input is ended by it, too.
         state.deadline = Some(Instant::now() + self.bounds.grace);
-        state.leaves_work = state.tools.values().any(|tool| tool.is_at_work);
+        state.leaves_work = state.may_be_at_work();
         let params = json!({"sessionId": self.id});
         self.connection.notify("session/cancel", params).await
     }
@@ -186,9 +203,12 @@ impl AgentSession {
         supervisor: &dyn AgentSupervisor,
     ) {
         if !state.tools.contains_key(&news.id) {
-            // Not followed and not shown. What such a call does is held by the sandbox like
-            // everything else.
+            // Counted, and not shown. What such a call does is held by the sandbox like everything
+            // else, and nobody knows when it ends.
             if state.tools.len() >= MOST_TOOL_CALLS {
+                let mut hash = DefaultHasher::new();
+                news.id.hash(&mut hash);
+                state.unfollowed.insert(hash.finish());
                 return;
             }
             let tool = ReportedTool::begun(&self.agent, news);
@@ -212,6 +232,11 @@ impl AgentSession {
 }
 
 impl PromptState {
+    /// Whether a tool works, as far as the agent says so. Of a call that is not followed nobody knows it.
+    fn may_be_at_work(&self) -> bool {
+        !self.unfollowed.is_empty() || self.tools.values().any(|tool| tool.is_at_work)
+    }
+
     /// Whether a person is asked once more, while so many questions wait. A storm of them is declined.
     fn may_ask(&mut self, asking: usize, most: usize) -> bool {
         // Counted also when it is declined, or a storm would go on for as long as each is declined
@@ -267,7 +292,8 @@ fn read_end(answer: &Value, state: &PromptState) -> Result<PromptEnd, AgentFailu
         usage: answer.get("usage").and_then(usage),
         cost: state.cost,
         mode: state.mode.clone(),
-        leaves_work: state.leaves_work,
+        // Also one that began after the stop.
+        leaves_work: state.leaves_work || state.may_be_at_work(),
     })
 }
 
@@ -296,6 +322,19 @@ impl ReportedTool {
             title: news.title.clone().unwrap_or_default(),
             detail: news.detail.clone(),
             is_at_work: true,
+            has_failed: false,
+        }
+    }
+
+    /// What is written down in place of calls that are too many.
+    fn unfollowed(agent: &str, calls: usize) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            id: "unfollowed".to_owned(),
+            kind: "other".to_owned(),
+            title: format!("{calls} more calls than are written down one by one"),
+            detail: None,
+            is_at_work: false,
             has_failed: false,
         }
     }

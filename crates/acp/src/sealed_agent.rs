@@ -1,5 +1,7 @@
 //! A turn taken by somebody else's agent, in place of our own.
 
+use std::pin::pin;
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
     AgentTurn, Message, ModelText, TokenUsage, TurnAnswer, TurnEnding, TurnError, TurnInput,
@@ -9,20 +11,23 @@ use hermetic_redact::Redactor;
 use hermetic_store::{AgentSessionRows, AgentSettings};
 use hermetic_tools::{ConversationTools, Held};
 use hermetic_types::{Command, CommandInput};
-use hermetic_warden::protocol::{PathAt, WriteRequest};
+use hermetic_warden::protocol::{PathAt, ReadRequest, WriteRequest};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::GrowingAnswer;
+use crate::answer::{GrowingAnswer, TurnWords};
 use crate::bounds::AgentBounds;
 use crate::failure::AgentFailure;
+use crate::leftovers::StandingProcesses;
 use crate::program::AgentProgram;
 use crate::prompt::StopReason;
 use crate::running::{RunningAgent, RunningAgents};
 use crate::session::{AgentSession, SessionOrigin};
+use crate::settings_file;
 use crate::stream::SandboxStream;
 use crate::supervisor::AgentSupervisor;
 use crate::turn_prompts::TurnEnd;
-use crate::upload::{placed, upload};
+use crate::upload::upload_program;
 
 /// Somebody else's agent, for one turn of one conversation.
 pub struct SealedAgent<'a> {
@@ -45,7 +50,7 @@ pub struct SealedAgent<'a> {
 struct ReadyAgent {
     agent: RunningAgent,
     /// Not let go for being idle while the agent works.
-    _held: Held,
+    held: Held,
     origin: SessionOrigin,
 }
 
@@ -83,15 +88,15 @@ impl SealedAgent<'_> {
         // May be dropped at any point: a program that was started by then ends with its stream.
         let ready = match stop.run_until_cancelled(self.ready(&stop)).await {
             Some(Ok(ready)) => ready,
-            Some(Err(why)) => return self.failed(&turn, String::new(), &why).await,
+            Some(Err(why)) => return self.failed(&turn, TurnWords::default(), &why).await,
             None => {
-                let note = "[Interrupted.]".to_owned();
+                let note = TurnWords::of("[Interrupted.]".to_owned());
                 return ended(&turn, note, TurnEnding::Interrupted, TokenUsage::default()).await;
             }
         };
         let ReadyAgent {
             mut agent,
-            _held,
+            held,
             origin,
         } = ready;
         let mut usage = TokenUsage::default();
@@ -101,35 +106,32 @@ impl SealedAgent<'_> {
             .unwrap_or_default();
         self.agents
             .note_offers(self.tools.conversation(), &agent.session);
+        // Before the first prompt: what runs from here on and still does after a stop is the agent's.
+        let standing = StandingProcesses::of(held.warden());
+        let standing = stop.run_until_cancelled(standing).await.flatten();
         let worked = self
             .prompts(&turn, &mut agent, words, &mut growing, &mut usage, &stop)
+            .await?;
+        self.keep_or_end(agent, &worked, (standing, &held), &stop)
             .await;
-        let mut text = growing.take();
+        let mut said = growing.take();
+        let is_silent = said.last.trim().is_empty();
         if origin == SessionOrigin::Lost {
-            text.insert_str(0, &self.does_not_remember());
+            said.put_before(&self.does_not_remember());
         }
         for why in unset {
-            text.insert_str(0, &format!("[{why}.]\n\n"));
+            said.put_before(&format!("[{why}.]"));
         }
-        match worked? {
+        match worked {
             Ok(end) => {
-                self.keep_or_end(agent, &end, &stop);
-                let (note, ending) = self.told(&end, &text, &stop);
-                ended(&turn, joined(text, &note), ending, usage).await
+                let (note, ending) = self.told(&end, is_silent, &stop);
+                ended(&turn, said.with(&note), ending, usage).await
             }
-            Err(failure) => {
-                // It refused this one prompt and lives on. After any other failure it is dropped
-                // here, which ends it.
-                if !failure.is_final() {
-                    let conversation = self.tools.conversation();
-                    self.agents.put_back(conversation, agent);
-                }
-                if stop.is_cancelled() {
-                    let note = "[Interrupted.]";
-                    return ended(&turn, joined(text, note), TurnEnding::Interrupted, usage).await;
-                }
-                self.failed(&turn, text, &failure.to_string()).await
+            Err(_) if stop.is_cancelled() => {
+                let said = said.with("[Interrupted.]");
+                ended(&turn, said, TurnEnding::Interrupted, usage).await
             }
+            Err(failure) => self.failed(&turn, said, &failure.to_string()).await,
         }
     }
 
@@ -152,7 +154,7 @@ impl SealedAgent<'_> {
             let origin = SessionOrigin::Loaded;
             return Ok(ReadyAgent {
                 agent,
-                _held: held,
+                held,
                 origin,
             });
         }
@@ -178,8 +180,11 @@ impl SealedAgent<'_> {
         let input = running.stdin();
         let place = (self.workspace.as_str(), earlier.as_deref());
         let pipes = (SandboxStream(running), input);
-        let opened = AgentSession::open(pipes, &self.program, place, self.bounds).await;
-        let (session, origin) = opened.map_err(|failure| failure.to_string())?;
+        let opened = AgentSession::open(pipes, &self.program, place, self.bounds);
+        let (session, origin) = self
+            .looking_out(opened)
+            .await
+            .map_err(|failure| failure.to_string())?;
         // Before the first word: killed after it, the next start finds the session.
         let kept = self
             .sessions
@@ -195,19 +200,32 @@ impl SealedAgent<'_> {
         };
         Ok(ReadyAgent {
             agent,
-            _held: held,
+            held,
             origin,
         })
+    }
+
+    /// Does it, and tells of hosts that are refused meanwhile: an agent that cannot reach its model may hang as long
+    /// as it is let.
+    async fn looking_out<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut looking = interval(self.bounds.refusal_check);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                _ = looking.tick() => self.supervisor.look_out().await,
+            }
+        }
     }
 
     /// Writes what it needs into the sandbox; the words that start it there.
     async fn put_in(&self, sandbox: &Held) -> Result<Vec<String>, String> {
         let home = self.home_in(sandbox).await?;
         self.write_files(sandbox, &home).await?;
-        let uploads = &self.program.uploads;
-        let copied = upload(sandbox.warden(), &home, uploads).await;
-        copied.map_err(not_started)?;
-        Ok(placed(&self.program.command, &home, uploads))
+        let placed = upload_program(sandbox.warden(), &home, &self.program).await;
+        placed.map_err(not_started)
     }
 
     /// The home folder inside, where something is to be put there. Each image has its own.
@@ -225,12 +243,26 @@ impl SealedAgent<'_> {
 
     async fn write_files(&self, sandbox: &Held, home: &str) -> Result<(), String> {
         for file in &self.program.files {
-            let path = file.path.to_string_lossy();
-            let mut write = WriteRequest::new(PathAt::beneath(home, path.as_ref()));
+            let at = PathAt::beneath(home, file.path.to_string_lossy().as_ref());
+            let warden = sandbox.warden();
+            let existing = async {
+                let reader = warden
+                    .read_file(ReadRequest::whole(at.clone()))
+                    .await
+                    .ok()?;
+                // One that is too long is somebody's, and is taken for what cannot be read.
+                let bytes = reader.collect(settings_file::MOST_BYTES).await.ok()?;
+                Some(bytes.unwrap_or_else(|| b"?".to_vec()))
+            };
+            let existing = existing.await;
+            let Some(content) = settings_file::merged(existing.as_deref(), &file.content) else {
+                continue;
+            };
+            let mut write = WriteRequest::new(at);
             write.parents = true;
             let written = async {
-                let mut open = sandbox.warden().write_file(write).await?;
-                open.write(file.content.as_bytes()).await?;
+                let mut open = warden.write_file(write).await?;
+                open.write(content.as_bytes()).await?;
                 open.finish().await
             };
             written.await.map_err(|error| {
@@ -240,28 +272,58 @@ impl SealedAgent<'_> {
         Ok(())
     }
 
-    /// An agent that was told to stop while a tool was at work is ended, with all that it started: some
-    /// leave their tools running.
-    fn keep_or_end(&self, agent: RunningAgent, end: &TurnEnd, stop: &CancellationToken) {
-        let is_ended = match end {
-            TurnEnd::With(end) => stop.is_cancelled() && end.leaves_work,
-            TurnEnd::OutOfBudget { leaves_work, .. } => *leaves_work,
+    /// An agent that was told to stop is ended, with all that it started, where anything runs in its sandbox that
+    /// did not before: some leave their tools running, and some say that they did not. Also where nobody can tell.
+    async fn keep_or_end(
+        &self,
+        agent: RunningAgent,
+        worked: &Result<TurnEnd, AgentFailure>,
+        (standing, sandbox): (Option<StandingProcesses>, &Held),
+        stop: &CancellationToken,
+    ) {
+        let (is_halted, leaves_work) = match worked {
+            Ok(TurnEnd::With(end)) => (stop.is_cancelled(), end.leaves_work),
+            Ok(TurnEnd::OutOfBudget { leaves_work, .. }) => (true, *leaves_work),
+            Ok(TurnEnd::Refused { .. }) => (false, false),
+            // It refused this one prompt and lives on. After any other failure it is dropped here,
+            // which ends it.
+            Err(failure) if failure.is_final() => return,
+            Err(_) => (stop.is_cancelled(), false),
         };
-        if !is_ended {
+        let stays = !is_halted
+            || !leaves_work
+                && match standing {
+                    Some(standing) => standing.are_all(sandbox.warden()).await,
+                    None => false,
+                };
+        if stays {
             self.agents.put_back(self.tools.conversation(), agent);
+        } else {
+            tracing::info!(
+                agent = self.program.name,
+                leaves_work,
+                "an agent was ended after a stop: something of it may still run"
+            );
         }
     }
 
     /// What stands behind an answer, and how the turn ended.
-    fn told(&self, end: &TurnEnd, text: &str, stop: &CancellationToken) -> (String, TurnEnding) {
+    fn told(
+        &self,
+        end: &TurnEnd,
+        is_silent: bool,
+        stop: &CancellationToken,
+    ) -> (String, TurnEnding) {
         let name = &self.program.name;
         match end {
-            TurnEnd::OutOfBudget { words, .. } => (words.clone(), TurnEnding::BudgetReached),
+            TurnEnd::OutOfBudget { words, .. } | TurnEnd::Refused { words } => {
+                (words.clone(), TurnEnding::BudgetReached)
+            }
             TurnEnd::With(_) if stop.is_cancelled() => {
                 ("[Interrupted.]".to_owned(), TurnEnding::Interrupted)
             }
             TurnEnd::With(end) => match end.reason {
-                StopReason::Done if text.trim().is_empty() => (
+                StopReason::Done if is_silent => (
                     format!("[{name} answered with nothing.]"),
                     TurnEnding::CutShort,
                 ),
@@ -285,7 +347,7 @@ impl SealedAgent<'_> {
     async fn failed(
         &self,
         turn: &AgentTurn<'_>,
-        text: String,
+        said: TurnWords,
         why: &str,
     ) -> Result<TurnAnswer, TurnError> {
         tracing::warn!(agent = self.program.name, why, "an agent gave no answer");
@@ -295,7 +357,7 @@ impl SealedAgent<'_> {
         );
         ended(
             turn,
-            joined(text, &note),
+            said.with(&note),
             TurnEnding::CutShort,
             TokenUsage::default(),
         )
@@ -304,9 +366,7 @@ impl SealedAgent<'_> {
 
     fn does_not_remember(&self) -> String {
         let name = &self.program.name;
-        format!(
-            "[{name} began a new session: it does not remember what was said to it before.]\n\n"
-        )
+        format!("[{name} began a new session: it does not remember what was said to it before.]")
     }
 }
 
@@ -317,28 +377,20 @@ fn not_started(why: String) -> String {
 /// The answer is in the journal when this returns.
 async fn ended(
     turn: &AgentTurn<'_>,
-    text: String,
+    said: TurnWords,
     ended: TurnEnding,
     usage: TokenUsage,
 ) -> Result<TurnAnswer, TurnError> {
-    let message = Message::assistant(text.clone());
+    let message = Message::assistant(said.last.clone());
     turn.journal.said(&message).await?;
     Ok(TurnAnswer {
-        text,
+        text: said.whole(),
         ended,
         messages: vec![message],
         usage,
         unheard: turn.steer.take(),
         notes: Vec::new(),
     })
-}
-
-fn joined(text: String, note: &str) -> String {
-    match (text.trim().is_empty(), note.is_empty()) {
-        (_, true) => text,
-        (true, false) => note.to_owned(),
-        (false, false) => format!("{text}\n\n{note}"),
-    }
 }
 
 /// The words of a message that was begun before and not answered.
@@ -359,17 +411,5 @@ impl std::fmt::Debug for SealedAgent<'_> {
         f.debug_struct("SealedAgent")
             .field("program", &self.program.name)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_stands_behind_what_was_said() {
-        assert_eq!(joined("a".to_owned(), ""), "a");
-        assert_eq!(joined(" ".to_owned(), "[x]"), "[x]");
-        assert_eq!(joined("a".to_owned(), "[x]"), "a\n\n[x]");
     }
 }

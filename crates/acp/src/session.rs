@@ -3,7 +3,7 @@
 use hermetic_store::AgentSettings;
 use serde_json::{Value, json};
 
-use crate::bounds::{AgentBounds, LONGEST_WORDS};
+use crate::bounds::{AgentBounds, LONGEST_REPLAY, LONGEST_WORDS};
 use crate::connection::AgentConnection;
 use crate::failure::AgentFailure;
 use crate::offers::{OfferedChoices, SessionOffers};
@@ -112,17 +112,26 @@ impl AgentSession {
     ) -> Result<(Value, SessionOrigin), AgentFailure> {
         if let Some(earlier) = earlier.filter(|_| self.loads) {
             let params = json!({"sessionId": earlier, "cwd": workspace, "mcpServers": []});
+            // All that was ever said comes again, which is no flood.
+            let replay = self.bounds.bytes.saturating_mul(LONGEST_REPLAY);
+            self.connection.bound_written(replay);
             let loaded = self
                 .connection
-                .request("session/load", params, self.bounds.start);
-            match loaded.await {
+                .request("session/load", params, self.bounds.start)
+                .await;
+            self.connection.put_back();
+            self.connection.bound_written(self.bounds.bytes);
+            match loaded {
                 Ok(opened) => {
                     earlier.clone_into(&mut self.id);
                     return Ok((opened, SessionOrigin::Loaded));
                 }
-                // Only a refusal means that the session is not there. An agent that died or hangs
-                // while loading would do so with a new one.
-                Err(failure) if failure.is_final() => return Err(failure),
+                // Only a refusal means that the session is not there. For any other reason it is not
+                // given up here: that may pass, and what an agent remembers cannot be had back.
+                Err(failure) if failure.is_final() => {
+                    let why = failure.to_string();
+                    return Err(AgentFailure::NotLoaded { why });
+                }
                 Err(failure) => tracing::info!(agent = self.agent, %failure, "a session is lost"),
             }
         }

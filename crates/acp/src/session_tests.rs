@@ -292,6 +292,72 @@ async fn a_session_is_found_again_or_its_loss_is_known() {
     }
 }
 
+/// A session that cannot be loaded is not given up, and nobody is left without a way on.
+#[tokio::test]
+async fn one_that_fails_at_its_earlier_session_says_that_new_helps() {
+    // Its interpreter has to start within that.
+    let bounds = AgentBounds {
+        start: SHORT * 20,
+        ..AgentBounds::default()
+    };
+    for (option, why) in [
+        ("--dies-loading", "it ended"),
+        ("--hangs-loading", "no sign of life"),
+    ] {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::write(home.path().join(".acp-agent-s1"), "the milk").expect("a file");
+        let earlier = (home, Some("s1"));
+        let opened = open(&[option], &program(), earlier, bounds).await;
+        let failure = opened.err().expect("no session").to_string();
+        assert!(failure.contains(why), "{option}: {failure}");
+        assert!(failure.contains("/new begins a new one"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_session_that_is_replayed_is_no_flood() {
+    let bounds = AgentBounds {
+        bytes: 1 << 20,
+        ..AgentBounds::default()
+    };
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join(".acp-agent-s1"), "the milk").expect("a file");
+    let options = ["--replay-kib=3000"];
+    let talk = open(&options, &program(), (home, Some("s1")), bounds).await;
+    let talk = talk.expect("a session");
+    assert_eq!(talk.origin, SessionOrigin::Loaded);
+    assert_eq!(talk.text("recall").await, "I remember: the milk");
+    // From then on the usual bound holds.
+    let failure = talk.fails("flood").await.to_string();
+    assert!(failure.contains("wrote more than it may"), "{failure}");
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join(".acp-agent-s1"), "").expect("a file");
+    let options = ["--replay-kib=20000"];
+    let opened = open(&options, &program(), (home, Some("s1")), bounds).await;
+    let failure = opened.err().expect("no session").to_string();
+    assert!(failure.contains("wrote more than it may"), "{failure}");
+}
+
+/// What an agent does not tell cannot be known from what it tells.
+#[tokio::test]
+async fn of_calls_that_are_too_many_it_is_not_believed_that_they_have_ended() {
+    for (calls, leaves_work) in [(500, false), (501, true)] {
+        let talk = talk(AgentBounds::default()).await;
+        talk.stop.cancel();
+        let (ended, heard) = talk.says(&format!("swarm {calls}")).await;
+        let end = ended.expect("an end");
+        assert_eq!(heard.tools, 500);
+        assert_eq!(end.leaves_work, leaves_work, "{calls}");
+        let noted = lock(&talk.people.noted);
+        let last = noted.last().expect("a note");
+        assert_eq!(
+            last.title.contains("1 more calls than"),
+            leaves_work,
+            "{last:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_start_that_comes_to_nothing_says_why() {
     let impatient = AgentBounds {

@@ -22,10 +22,14 @@ use crate::supervisor::ModelTraffic;
 /// How the prompts of a turn ended.
 pub(crate) enum TurnEnd {
     With(PromptEnd),
-    /// Why, and whether a tool may still be at work.
+    /// In the middle of a prompt; why, and whether a tool may still be at work by the agent's word.
     OutOfBudget {
         words: String,
         leaves_work: bool,
+    },
+    /// Before the first prompt, so nothing was done.
+    Refused {
+        words: String,
     },
 }
 
@@ -51,14 +55,13 @@ impl SealedAgent<'_> {
                 // Words that were said meanwhile are a message of their own then, as nobody has heard them.
                 return Ok(Ok(match last {
                     Some(end) => TurnEnd::With(end),
-                    None => TurnEnd::OutOfBudget {
+                    None => TurnEnd::Refused {
                         words: refused.words,
-                        leaves_work: false,
                     },
                 }));
             }
-            for heard in said.drain(..) {
-                turn.journal.said(&Message::user(heard)).await?;
+            if last.is_some() {
+                go_on(turn, growing, std::mem::take(&mut said)).await?;
             }
             let asked = (estimate, content, &mut *growing);
             let (ended, refused, spent) = self.counted_prompt(turn, agent, asked, stop).await;
@@ -178,6 +181,22 @@ impl SealedAgent<'_> {
         }
         content
     }
+}
+
+/// Ends one answer of a turn and begins the next: written down in the order in which they were said, so that an
+/// answer that is whole is not lost with what follows.
+async fn go_on(
+    turn: &AgentTurn<'_>,
+    growing: &mut GrowingAnswer<'_>,
+    said: Vec<ModelText>,
+) -> Result<(), TurnError> {
+    if let Some(answer) = growing.close_answer() {
+        turn.journal.said(&Message::assistant(answer)).await?;
+    }
+    for heard in said {
+        turn.journal.said(&Message::user(heard)).await?;
+    }
+    Ok(())
 }
 
 /// The files that came along, as the words of the message name them.

@@ -15,7 +15,7 @@ use hermetic_warden::client::WardenServices;
 use hermetic_warden::protocol::{PathAt, ReadRequest, WriteRequest};
 use tokio::time::Instant;
 
-use crate::program::ProgramUpload;
+use crate::program::{AgentProgram, ProgramUpload};
 
 /// Below the home folder inside.
 const FOLDER: &str = ".hermetic/agents";
@@ -26,8 +26,18 @@ const MOST_MARK_BYTES: usize = 256;
 /// Of the sum that tells versions apart, in names of folders.
 const MARK_LETTERS: usize = 12;
 
-/// Writes what is not there yet.
-pub(crate) async fn upload(
+/// Writes what a program needs of folders that are not shown, where it is not there yet; the words that start the
+/// program there.
+pub async fn upload_program(
+    warden: &WardenServices,
+    home: &str,
+    program: &AgentProgram,
+) -> Result<Vec<String>, String> {
+    upload(warden, home, &program.uploads).await?;
+    Ok(placed(&program.command, home, &program.uploads))
+}
+
+async fn upload(
     warden: &WardenServices,
     home: &str,
     uploads: &[ProgramUpload],
@@ -64,7 +74,7 @@ pub(crate) async fn upload(
 }
 
 /// The same words, where they name a folder that was uploaded with its place inside.
-pub(crate) fn placed(words: &[String], home: &str, uploads: &[ProgramUpload]) -> Vec<String> {
+fn placed(words: &[String], home: &str, uploads: &[ProgramUpload]) -> Vec<String> {
     let place = |word: &String| {
         let found = uploads.iter().find_map(|one| {
             let rest = word.strip_prefix(one.inside.to_str()?)?;

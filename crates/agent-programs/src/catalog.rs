@@ -7,7 +7,7 @@ use hermetic_acp::{
     AgentListing, AgentProgram, AgentPrograms, AgentUnavailable, ProgramCredential, ProgramFile,
     ProgramMount, ProgramUpload,
 };
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 
 use crate::fetcher::PYTHON_LIBRARY;
 use crate::folder::{AgentFolder, InstalledAgent};
@@ -28,8 +28,11 @@ const START_MODULE: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1
 pub struct InstalledPrograms {
     folder: AgentFolder,
     keys: BTreeMap<String, Secret>,
-    backend: ProgramBackend,
+    backends: BackendReach,
 }
+
+/// How the sandboxes of a backend come by an agent.
+pub type BackendReach = fn(BackendKind) -> ProgramBackend;
 
 /// Whether the sandboxes can be shown a folder of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,20 +49,28 @@ impl InstalledPrograms {
     pub fn new(
         folder: AgentFolder,
         keys: BTreeMap<String, Secret>,
-        backend: ProgramBackend,
+        backends: BackendReach,
     ) -> Self {
         Self {
             folder,
             keys,
-            backend,
+            backends,
         }
     }
 
     /// What is needed to start the program, apart from its keys: enough to see whether it starts at all.
-    pub fn without_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
+    pub fn without_keys(
+        &self,
+        preset: &AgentPreset,
+        backend: BackendKind,
+    ) -> Result<AgentProgram, AgentUnavailable> {
+        let reach = (self.backends)(backend);
+        if let ProgramBackend::Far(why) = reach {
+            return Err(missing(preset, why));
+        }
         let installed = self.installed(preset)?;
         let mut program = self.assembled(preset, installed.python.as_deref());
-        if self.backend == ProgramBackend::Copied {
+        if reach == ProgramBackend::Copied {
             let mounts = std::mem::take(&mut program.mounts).into_iter();
             program.uploads = mounts.filter_map(|mount| self.copied(mount)).collect();
         }
@@ -132,11 +143,12 @@ impl InstalledPrograms {
     }
 
     /// The same with its keys, as far as they are set.
-    fn with_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
-        if let ProgramBackend::Far(why) = &self.backend {
-            return Err(missing(preset, why.clone()));
-        }
-        let program = self.without_keys(preset)?;
+    fn with_keys(
+        &self,
+        preset: &AgentPreset,
+        backend: BackendKind,
+    ) -> Result<AgentProgram, AgentUnavailable> {
+        let program = self.without_keys(preset, backend)?;
         self.add_keys(preset, program)
     }
 
@@ -184,14 +196,14 @@ impl InstalledPrograms {
 }
 
 impl AgentPrograms for InstalledPrograms {
-    fn list(&self) -> Vec<AgentListing> {
+    fn list(&self, backend: BackendKind) -> Vec<AgentListing> {
         let listing = |preset: &AgentPreset| {
             let installed = self.installed(preset);
             let version = match &installed {
                 Ok(installed) => installed.version.as_str(),
                 Err(_) => preset.source.version,
             };
-            let missing = match self.with_keys(preset) {
+            let missing = match self.with_keys(preset, backend) {
                 Ok(_) => None,
                 Err(AgentUnavailable::Missing { why, .. }) => Some(why),
                 Err(other) => Some(other.to_string()),
@@ -206,8 +218,10 @@ impl AgentPrograms for InstalledPrograms {
     }
 
     /// Nobody who never installed one is given an authority and rules for them.
-    fn foreseen(&self) -> Vec<AgentProgram> {
-        if matches!(self.backend, ProgramBackend::Far(_)) || !self.folder.root().is_dir() {
+    fn foreseen(&self, backends: &[BackendKind]) -> Vec<AgentProgram> {
+        let is_far =
+            |&backend: &BackendKind| matches!((self.backends)(backend), ProgramBackend::Far(_));
+        if backends.iter().all(is_far) || !self.folder.root().is_dir() {
             return Vec::new();
         }
         let presets = PRESETS.iter();
@@ -216,12 +230,12 @@ impl AgentPrograms for InstalledPrograms {
             .collect()
     }
 
-    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {
+    fn program(&self, name: &str, backend: BackendKind) -> Result<AgentProgram, AgentUnavailable> {
         let preset = AgentPreset::named(name).ok_or_else(|| AgentUnavailable::Unknown {
             name: name.chars().take(80).collect(),
             known: AgentPreset::known(),
         })?;
-        self.with_keys(preset)
+        self.with_keys(preset, backend)
     }
 }
 

@@ -16,7 +16,7 @@ mod install;
 mod preset;
 mod presets;
 
-pub use catalog::{InstalledPrograms, ProgramBackend};
+pub use catalog::{BackendReach, InstalledPrograms, ProgramBackend};
 pub use checksums::{ChecksumError, TreeDifference};
 pub use fetcher::PackageClient;
 pub use fetcher_failure::FetchError;

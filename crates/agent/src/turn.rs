@@ -151,6 +151,12 @@ pub trait TurnObserver: Send + Sync {
     fn restarted(&self) {}
     fn tool_started(&self, _call: &ToolCall) {}
     fn tool_ended(&self, _call: &ToolCall, _result: &ToolResult) {}
+    /// More of what it thinks, where somebody wants to see that. It is no part of the answer.
+    fn thought(&self, _piece: &str) {}
+    /// How far it has come with its plan, in a few words. It is no part of the answer either.
+    fn plan(&self, _words: &str) {}
+    /// What was said so far is an answer and stays; the same turn goes on with another one.
+    fn answered(&self) {}
 }
 
 /// Watches nothing.

@@ -134,11 +134,12 @@ pub async fn gateway(
         metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
-    let known = surroundings
-        .agents
-        .unwrap_or_else(|| agents::known(config, kind));
+    let known = surroundings.agents.unwrap_or_else(|| agents::known(config));
     let programs = agents::programs(config, known);
-    let foreseen = programs.foreseen();
+    let overrides = BackendOverrides::read(config, resolved);
+    let mut kinds: Vec<_> = overrides.kinds().map(|(_, kind)| kind).collect();
+    kinds.insert(0, kind);
+    let foreseen = programs.foreseen(&kinds);
     let gate = super::egress::timed_gate(config, Some(people), &foreseen, &clock)?;
     // Before the sandboxes: whatever leaves from the first of them on is counted.
     let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
@@ -164,7 +165,7 @@ pub async fn gateway(
         plan
     };
     let usual = plan(kind);
-    let apart = BackendOverrides::read(config, resolved).plans(plan);
+    let apart = overrides.plans(plan);
     let sandboxes = Sandboxes::new(
         usual.clone(),
         installation,

@@ -13,7 +13,7 @@ use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{KeyboardMemory, OWN_AGENT, ReachableSandboxes};
 use hermetic_redact::Redactor;
 use hermetic_session::{PROXY_PORT, Sandboxes, SpendingBook};
-use hermetic_store::{AgentSessionRows, HistoryRows, Store};
+use hermetic_store::{AgentSessionRows, AgentSettingRows, HistoryRows, Store};
 use hermetic_tools::{TodoLists, ToolKit};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SharedClock, SystemClock};
 
@@ -36,6 +36,8 @@ pub struct KeyboardChat {
     pub sealed: Option<AgentProgram>,
     pub running_agents: RunningAgents,
     pub agent_sessions: AgentSessionRows,
+    /// The modes and models that were chosen of such agents.
+    pub agent_settings: AgentSettingRows,
     /// Whether what such an agent thinks is shown.
     pub shows_thoughts: bool,
     pub redactor: Redactor,
@@ -106,8 +108,8 @@ pub async fn keyboard_chat(
         metrics: EgressMetrics::default(),
         feed: None,
     };
-    let programs = agents::programs(config, agents::known(config, kind));
-    let foreseen = programs.foreseen();
+    let programs = agents::programs(config, agents::known(config));
+    let foreseen = programs.foreseen(&[kind]);
     let gate = super::egress::timed_gate(config, Some(people), &foreseen, &clock)?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, caller);
@@ -156,6 +158,7 @@ pub async fn keyboard_chat(
         sealed,
         running_agents: RunningAgents::default(),
         agent_sessions: store.agent_sessions(),
+        agent_settings: store.agent_settings(),
         shows_thoughts: config.agent().show_reasoning,
         redactor,
         facts,
@@ -200,7 +203,7 @@ fn sealed_agent(
             "choose a sealed backend with --backend, or our own agent with --agent hermetic",
         ));
     }
-    let program = programs.program(name);
+    let program = programs.program(name, facts.backend);
     let remedy = "--agent hermetic has our own agent answer";
     let mut program = program.map_err(|error| AppFailure::new(error.to_string(), remedy))?;
     if let Some(egress) = sandboxes.egress_of(conversation) {

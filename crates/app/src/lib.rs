@@ -52,6 +52,7 @@ mod toolsets;
 mod web;
 
 pub use access::{named_on, names_operators, pairing};
+pub use agents::{AgentStanding, agent_standings};
 pub use approvals::approvals;
 pub use audit_record::{audit, audit_places};
 pub use backends::{

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use hermetic_config::{Config, ResolvedBackend};
 use hermetic_types::{BackendKind, SystemClock};
 
-use super::{StorePlace, approvals, daytona, docker, egress, modal, model, platforms, shared_work};
+use super::{
+    StorePlace, agents, approvals, daytona, docker, egress, modal, model, platforms, shared_work,
+};
 use crate::AppFailure;
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
@@ -29,6 +31,7 @@ pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> 
         .chain(parts.into_iter().flatten())
         .chain(platforms::refusals(config))
         .chain(egress::check(config).err())
+        .chain(agents::refusals(config))
         .chain(StorePlace::of(config).err())
         .chain(shared_work::refusals(config, resolved))
         .collect()
@@ -60,6 +63,7 @@ pub fn notices(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notices.extend(agents::notices(config));
     if configured.allow_all_users {
         notices.push("GATEWAY_ALLOW_ALL_USERS is set: everybody may write".to_owned());
     }

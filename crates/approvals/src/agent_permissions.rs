@@ -3,7 +3,7 @@
 //! The words are the agent's own, and so the question says whose they are. A yes tells the agent to go on
 //! and opens nothing: what it can do is what its sandbox lets it.
 
-use hermetic_acp::{PermissionAnswer, PermissionRequest, ReportedTool};
+use hermetic_acp::{PermissionAnswer, PermissionKind, PermissionRequest, ReportedTool};
 use hermetic_audit::{AuditEvent, AuditText};
 use hermetic_store::{ApprovalScope, StoredSubject};
 use hermetic_tools::shown::legible;
@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::CommandApprovals;
 use crate::approvals::RequestSubject;
+
+/// Of what an agent calls a choice.
+const MOST_SHOWN: usize = 80;
 
 const COURTESY: &str =
     "the agent asks by itself, in its own words; its sandbox holds it either way";
@@ -29,7 +32,11 @@ impl CommandApprovals {
         };
         let what = redactor.redact(legible(&what));
         let fingerprint = request.fingerprint();
-        let reasons = [COURTESY.to_owned()];
+        let mut reasons = vec![COURTESY.to_owned()];
+        let own_words = own_words(request);
+        if !own_words.is_empty() {
+            reasons.push(redactor.redact(legible(&own_words)).into_inner());
+        }
         let about = RequestSubject {
             subject: StoredSubject::Agent,
             what: what.as_str(),
@@ -81,4 +88,17 @@ impl CommandApprovals {
             tracing::error!(%error, "what an agent does could not be recorded");
         }
     }
+}
+
+/// What the agent calls what it would be told: its names may say more than our buttons do, or something else.
+fn own_words(request: &PermissionRequest) -> String {
+    let choices = [
+        ("a yes", PermissionKind::AllowOnce),
+        ("a no", PermissionKind::RejectOnce),
+    ];
+    let named = choices.into_iter().filter_map(|(ours, kind)| {
+        let name: String = request.name_of(kind)?.chars().take(MOST_SHOWN).collect();
+        Some(format!("{ours} is its “{name}”"))
+    });
+    named.collect::<Vec<_>>().join(", ")
 }

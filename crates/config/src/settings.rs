@@ -19,7 +19,7 @@ mod terminal;
 mod traces;
 mod web;
 
-pub use acp::{AcpAgentConfig, AcpCommandConfig};
+pub use acp::{AcpAgentConfig, AcpAgentSettings};
 pub use agent::{
     AgentConfig, BusyInput, CodeExecution, CompressionConfig, ImageInput, StreamingConfig,
     ToolOutput, ToolProgressConfig, WorkingDirectory,

@@ -5,15 +5,24 @@ use std::fs;
 
 use hermetic_acp::{AgentPrograms as _, AgentUnavailable};
 use hermetic_agent_programs::{AgentFolder, InstalledPrograms, PRESETS, ProgramBackend};
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 
 use crate::Lab;
 
 const KEY: &str = "sk-ant-the-real-one";
 
-fn programs(lab: &Lab, keys: &[&str], backend: ProgramBackend) -> InstalledPrograms {
+const NEAR: BackendKind = BackendKind::Native;
+const COPIED: BackendKind = BackendKind::Kubernetes;
+const FAR: BackendKind = BackendKind::Ssh;
+
+fn programs(lab: &Lab, keys: &[&str]) -> InstalledPrograms {
     let keys = keys.iter().map(|&name| (name.to_owned(), Secret::new(KEY)));
-    InstalledPrograms::new(lab.folder(), keys.collect::<BTreeMap<_, _>>(), backend)
+    let reach = |backend| match backend {
+        NEAR => ProgramBackend::Near,
+        COPIED => ProgramBackend::Copied,
+        _ => ProgramBackend::Far("far away".to_owned()),
+    };
+    InstalledPrograms::new(lab.folder(), keys.collect::<BTreeMap<_, _>>(), reach)
 }
 
 /// As if it had been installed.
@@ -24,7 +33,7 @@ fn put(folder: &AgentFolder, name: &str) {
 }
 
 fn why_not(programs: &InstalledPrograms, name: &str) -> String {
-    programs.program(name).unwrap_err().to_string()
+    programs.program(name, NEAR).unwrap_err().to_string()
 }
 
 #[test]
@@ -37,9 +46,9 @@ fn the_key_is_in_nothing_that_goes_inside() {
     for name in PRESETS.iter().map(|preset| preset.name).chain(["node"]) {
         put(&lab.folder(), name);
     }
-    let programs = programs(&lab, &variables, ProgramBackend::Near);
+    let programs = programs(&lab, &variables);
     for preset in PRESETS {
-        let program = programs.program(preset.name).unwrap();
+        let program = programs.program(preset.name, NEAR).unwrap();
         let inside = (&program.command, &program.environment, &program.files);
         assert!(!format!("{inside:?}").contains(KEY), "{}", preset.name);
         for credential in &program.credentials {
@@ -55,7 +64,7 @@ fn the_key_is_in_nothing_that_goes_inside() {
     }
     assert!(
         programs
-            .list()
+            .list(NEAR)
             .iter()
             .all(|listing| listing.missing.is_none())
     );
@@ -64,24 +73,22 @@ fn the_key_is_in_nothing_that_goes_inside() {
 #[test]
 fn those_whose_keys_are_there_are_foreseen_once_agents_are_kept() {
     let lab = Lab::new();
-    let near = programs(&lab, &["ANTHROPIC_API_KEY"], ProgramBackend::Near);
-    assert!(near.foreseen().is_empty(), "nobody installs agents here");
+    let programs = programs(&lab, &["ANTHROPIC_API_KEY"]);
+    let none = programs.foreseen(&[NEAR]);
+    assert!(none.is_empty(), "nobody installs agents here");
     fs::create_dir_all(lab.folder().root()).unwrap();
-    let names = |programs: &InstalledPrograms| {
-        let foreseen = programs.foreseen().into_iter();
+    let names = |backends: &[BackendKind]| {
+        let foreseen = programs.foreseen(backends).into_iter();
         foreseen.map(|program| program.name).collect::<Vec<_>>()
     };
-    assert_eq!(names(&near), ["claude", "opencode"]);
-    let hosts: Vec<_> = near.foreseen().remove(0).hosts;
+    assert_eq!(names(&[NEAR]), ["claude", "opencode"]);
+    let hosts = programs.foreseen(&[NEAR]).remove(0).hosts;
     assert_eq!(hosts, ["api.anthropic.com"]);
-    let far = programs(
-        &lab,
-        &["ANTHROPIC_API_KEY"],
-        ProgramBackend::Far("far".to_owned()),
-    );
-    assert!(names(&far).is_empty());
+    assert!(names(&[FAR]).is_empty());
+    // Whichever of them the usual one is.
+    assert_eq!(names(&[FAR, NEAR]), ["claude", "opencode"]);
     // Installed or not, none is started before it is there.
-    assert!(why_not(&near, "claude").contains("is not installed"));
+    assert!(why_not(&programs, "claude").contains("is not installed"));
 }
 
 #[test]
@@ -90,8 +97,8 @@ fn where_nothing_can_be_shown_a_copy_is_asked_for_by_its_checksum() {
     for name in ["claude", "node"] {
         put(&lab.folder(), name);
     }
-    let program = programs(&lab, &["ANTHROPIC_API_KEY"], ProgramBackend::Copied);
-    let program = program.program("claude").unwrap();
+    let programs = programs(&lab, &["ANTHROPIC_API_KEY"]);
+    let program = programs.program("claude", COPIED).unwrap();
     assert!(program.mounts.is_empty());
     let names: Vec<_> = program
         .uploads
@@ -110,12 +117,20 @@ fn where_nothing_can_be_shown_a_copy_is_asked_for_by_its_checksum() {
             "{program:?}"
         );
     }
+    // Of one installation, each conversation gets what its own backend needs.
+    let near = programs.program("claude", NEAR).unwrap();
+    assert_eq!((near.mounts.len(), near.uploads.len()), (2, 0));
+    let far = programs.program("claude", FAR).unwrap_err().to_string();
+    assert!(far.contains("far away"), "{far}");
+    let listed = programs.list(FAR);
+    let all_lack = listed.iter().all(|agent| agent.missing.is_some());
+    assert!(all_lack, "{listed:?}");
 }
 
 #[test]
 fn what_is_missing_is_said_with_what_to_type() {
     let lab = Lab::new();
-    let near = |keys: &[&str]| programs(&lab, keys, ProgramBackend::Near);
+    let near = |keys: &[&str]| programs(&lab, keys);
     let absent = why_not(&near(&["ANTHROPIC_API_KEY"]), "claude");
     assert!(
         absent.contains("`hermetic agents install claude`"),
@@ -132,15 +147,10 @@ fn what_is_missing_is_said_with_what_to_type() {
     let keyless = why_not(&near(&[]), "claude");
     assert!(keyless.contains("ANTHROPIC_API_KEY in .env"), "{keyless}");
     assert!(keyless.contains("A subscription"), "{keyless}");
-    let far = programs(
-        &lab,
-        &["ANTHROPIC_API_KEY"],
-        ProgramBackend::Far("far away".into()),
-    );
-    assert!(why_not(&far, "claude").contains("far away"));
-    assert!(near(&["ANTHROPIC_API_KEY"]).program("claude").is_ok());
+    let usable = near(&["ANTHROPIC_API_KEY"]).program("claude", NEAR);
+    assert!(usable.is_ok());
 
-    let unknown = near(&[]).program("clade").unwrap_err();
+    let unknown = near(&[]).program("clade", NEAR).unwrap_err();
     assert!(matches!(unknown, AgentUnavailable::Unknown { .. }));
     assert!(unknown.to_string().contains("claude, codex"), "{unknown}");
     // A record that somebody damaged is no agent.
@@ -156,7 +166,7 @@ fn what_is_missing_is_said_with_what_to_type() {
 fn one_of_several_keys_is_enough_where_any_will_do() {
     let lab = Lab::new();
     put(&lab.folder(), "opencode");
-    let program = programs(&lab, &["OPENAI_API_KEY"], ProgramBackend::Near).program("opencode");
+    let program = programs(&lab, &["OPENAI_API_KEY"]).program("opencode", NEAR);
     let program = program.unwrap();
     assert_eq!(program.hosts, ["api.openai.com"]);
     assert!(!program.environment.contains_key("ANTHROPIC_API_KEY"));

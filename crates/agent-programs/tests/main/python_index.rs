@@ -12,6 +12,7 @@ use hermetic_agent_programs::{
     AgentPreset, FetchError, InstallError, InstalledPrograms, Interpreter, PackageClient,
     PackageRegistry, PackageSource, ProgramBackend, install,
 };
+use hermetic_types::BackendKind;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Lab, small_preset};
@@ -148,8 +149,8 @@ fn nothing_of_a_package_in_python_runs_and_its_sums_are_compared() {
     assert!(installed.python.unwrap().starts_with("3."));
     assert!(!mark.exists(), "the package has run");
     // It is started by that Python and no other, out of its own folder.
-    let programs = InstalledPrograms::new(lab.folder(), BTreeMap::new(), ProgramBackend::Near);
-    let program = programs.without_keys(&preset).unwrap();
+    let programs = InstalledPrograms::new(lab.folder(), BTreeMap::new(), |_| ProgramBackend::Near);
+    let program = programs.without_keys(&preset, BackendKind::Native).unwrap();
     let python = lab
         .folder()
         .installed("small")

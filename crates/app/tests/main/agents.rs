@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use hermetic_agent_programs::{AgentFolder, InstalledPrograms, ProgramBackend};
 use hermetic_testkit::acp::{agent_command, put_in_place_of_opencode};
+use hermetic_testkit::chat::Speech;
 use hermetic_testkit::model::Reply;
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 use tokio::time::{sleep, timeout};
 
 use crate::lab::{ALICE, BOB, Builder, Lab, has_sandboxes};
@@ -89,6 +90,11 @@ async fn what_an_agent_asks_is_answered_by_a_button() {
         "{question}"
     );
     assert!(question.contains("remove the wall") && question.contains("its sandbox holds it"));
+    // The buttons are ours; what the agent makes of them stands beside them.
+    assert!(
+        question.contains("a yes is its “Yes”, a no is its “No”"),
+        "{question}"
+    );
     lab.chat().presses(ALICE, ALICE, "Allow once");
     let replies = lab.replies(ALICE, 2).await;
     assert!(
@@ -365,7 +371,7 @@ async fn where_nothing_can_be_shown_an_agent_is_copied_in_once_and_kept() {
         "ANTHROPIC_API_KEY".to_owned(),
         Secret::new("sk-ant-of-the-test"),
     );
-    let programs = InstalledPrograms::new(folder.clone(), [key].into(), ProgramBackend::Copied);
+    let programs = InstalledPrograms::new(folder.clone(), [key].into(), |_| ProgramBackend::Copied);
     let config = "agent: {acp: opencode}\nterminal: {container_persistent: true}\n";
     let lab = Lab::builder().configured_backends().config(config);
     let mut lab = lab.agents(Arc::new(programs)).start().await;
@@ -627,4 +633,160 @@ async fn an_idle_agent_goes_with_its_sandbox_and_comes_back() {
     let started = lab.audit("command");
     let starts = started.lines().filter(|line| line.contains("python3"));
     assert_eq!(starts.count(), 2);
+}
+
+/// How often the agent's program was started.
+fn starts(lab: &Lab) -> usize {
+    let started = lab.audit("command");
+    let lines = started.lines();
+    lines.filter(|line| line.contains("python3")).count()
+}
+
+/// What an agent does not tell of is ended with it, and one that ended its work itself is kept.
+#[tokio::test]
+async fn in_a_real_sandbox_a_stop_ends_what_was_never_reported() {
+    if !has_sandboxes("in_a_real_sandbox_a_stop_ends_what_was_never_reported").await {
+        return;
+    }
+    let lab = builder(&[], "").configured_backends().start().await;
+    lab.ask(ALICE, "remember the milk").await;
+    for (order, ends) in [("tidy", false), ("quiet", true), ("detached", true)] {
+        let before = starts(&lab);
+        lab.says(ALICE, order);
+        let asked = move |record: &hermetic_testkit::chat::Record| {
+            let messages = record.messages_in(&ALICE.into());
+            let words = format!("go on {order}");
+            messages.iter().any(|one| one.text().contains(&words))
+        };
+        lab.chat().wait_for("the agent at work", asked).await;
+        stop(&lab).await;
+        assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+        let after = before + usize::from(ends);
+        assert_eq!(starts(&lab), after, "{order}");
+        // Its end is asked for and not waited for.
+        let mut left = String::new();
+        for _ in 0..20 {
+            left = lab
+                .ask(ALICE, "run cat /proc/[0-9]*/comm | sort | xargs")
+                .await;
+            if !left.contains("sleep") {
+                break;
+            }
+        }
+        assert!(!left.contains("sleep"), "{order}: {left}");
+    }
+}
+
+/// Two answers of one turn are two answers, and a tool in the second does not take the first.
+#[tokio::test]
+async fn what_is_said_into_a_turn_is_answered_beside_what_was_answered_before() {
+    let config = "display: {busy_input_mode: steer}\nstreaming: false\n";
+    let lab = builder(&[], "").config(config).start().await;
+    lab.says(ALICE, "ask go on");
+    lab.replies(ALICE, 1).await;
+    lab.says(ALICE, "tool ls");
+    // Another conversation's answer comes after it was taken in.
+    lab.ask(BOB, "/status").await;
+    lab.chat().presses(ALICE, ALICE, "Allow once");
+    let replies = lab.replies(ALICE, 2).await;
+    let both = "it was yes\n\nLooked.";
+    assert!(replies.iter().any(|one| one == both), "{replies:?}");
+}
+
+#[tokio::test]
+async fn pictures_and_files_that_come_along_reach_an_agent() {
+    if !has_sandboxes("pictures_and_files_that_come_along_reach_an_agent").await {
+        return;
+    }
+    // The least that is a picture to whoever looks at its first bytes.
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    // What our own model is shown is another matter.
+    for (setting, options, seen) in [
+        ("", &[][..], "text,image,resource_link"),
+        (", image_input_mode: text", &[], "text,image,resource_link"),
+        ("", &["--no-images"], "text,resource_link"),
+    ] {
+        let words = serde_json::to_string(&agent_command(options)).unwrap();
+        let config = format!(
+            "agent: {{acp: {{name: tester, command: {words}}}{setting}}}\nstreaming: false\n"
+        );
+        let lab = Lab::builder().configured_backends().config(&config);
+        let lab = lab.start().await;
+        let shown = Speech::by(ALICE, "blocks").with_file("a.png", picture.clone());
+        lab.chat().hear(shown);
+        assert_eq!(lab.replies(ALICE, 1).await, [seen], "{setting} {options:?}");
+        let file = Speech::by(ALICE, "blocks").with_file("a.txt", "one");
+        lab.chat().hear(file);
+        let replies = lab.replies(ALICE, 2).await;
+        assert_eq!(replies[1], "text,resource_link", "{setting} {options:?}");
+    }
+}
+
+#[tokio::test]
+async fn compacting_asks_nobody_where_another_agent_remembers() {
+    let lab = lab().await;
+    for words in ["say one", "say two", "say three"] {
+        lab.ask(ALICE, words).await;
+    }
+    let told = lab.ask(ALICE, "/compact").await;
+    assert!(told.contains("tester answers here"), "{told}");
+    assert!(lab.asked().is_empty(), "our own model was asked");
+}
+
+/// What a conversation's own backend needs counts, and not what the usual one does.
+#[tokio::test]
+async fn an_agent_is_looked_at_for_the_backend_of_its_conversation() {
+    let state = tempfile::tempdir().unwrap();
+    let folder = AgentFolder::in_state(state.path());
+    put_in_place_of_opencode(folder.root(), "1").unwrap();
+    let key = (
+        "ANTHROPIC_API_KEY".to_owned(),
+        Secret::new("sk-ant-of-the-test"),
+    );
+    let reach = |backend| match backend {
+        BackendKind::Native => ProgramBackend::Near,
+        _ => ProgramBackend::Far("no agent gets there".to_owned()),
+    };
+    let programs = Arc::new(InstalledPrograms::new(folder, [key].into(), reach));
+    // On the usual one of them no agent of others runs.
+    for (platforms, chosen) in [
+        ("", "does not run on the backend local"),
+        (
+            "platforms: {telegram: {terminal_backend: native}}\n",
+            "opencode answers here",
+        ),
+    ] {
+        let config = format!(
+            "gateway: {{terminal_backend: local}}\napprovals: {{approvers: ['telegram:7']}}\n{platforms}"
+        );
+        let lab = Lab::builder().config(&config).agents(programs.clone());
+        let lab = lab.start().await;
+        let told = lab.ask(ALICE, "/agent opencode").await;
+        assert!(told.contains(chosen), "{platforms}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_go_on_with_its_session_says_that_new_helps() {
+    let mut lab = builder(&["--dies-loading"], "").start().await;
+    lab.ask(ALICE, "remember the milk").await;
+    lab.crash_and_start().await;
+    let told = lab.ask(ALICE, "recall").await;
+    assert!(told.contains("/new begins a new one"), "{told}");
+    lab.ask(ALICE, "/new").await;
+    assert_eq!(lab.ask(ALICE, "say on").await, "on");
+}
+
+/// One that hangs at its start because of a host says nothing itself.
+#[tokio::test]
+async fn a_host_that_is_refused_while_an_agent_starts_is_told_at_once() {
+    if !has_sandboxes("a_host_that_is_refused_while_an_agent_starts_is_told_at_once").await {
+        return;
+    }
+    let options = ["--reaches=api.example.org", "--hangs-opening"];
+    let lab = builder(&options, "").configured_backends().start().await;
+    let told = lab.ask(ALICE, "say hi").await;
+    let refused = "api.example.org:443 was not reached";
+    assert!(told.contains(refused), "{told}");
+    stop(&lab).await;
 }

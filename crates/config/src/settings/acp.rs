@@ -10,18 +10,19 @@ use crate::value::RecordValue;
 use crate::wording::short;
 
 /// One entry of `agent.acp`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcpAgentConfig {
     /// The name by which it is chosen.
     pub name: String,
-    /// What the operator wrote about it; nothing for one that is known by its name.
-    pub command: Option<AcpCommandConfig>,
+    /// A command of the operator's; nothing for one that is known by its name.
+    pub command: Option<Vec<String>>,
+    /// What the operator wrote beside it: all that is said of a command, and on top of what is known of a name.
+    pub settings: AcpAgentSettings,
 }
 
-/// An agent that is a command of the operator's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcpCommandConfig {
-    pub words: Vec<String>,
+/// How an agent is started, besides its command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AcpAgentSettings {
     /// With no secret in it unless the operator spelled that out.
     pub env: BTreeMap<String, String>,
     pub hosts: Vec<String>,
@@ -70,23 +71,19 @@ fn agent(record: &RecordValue, egress: &EgressConfig) -> Result<AcpAgentConfig, 
         "write `name:`, a word of up to 40 letters, digits, `-` and `_`, or `command:` for a program",
     )?;
     if name == OWN {
-        return match words.is_empty() {
-            true => Ok(AcpAgentConfig {
-                name,
-                command: None,
-            }),
-            false => Err(format!("`{OWN}` is our own agent; call yours otherwise")),
-        };
-    }
-    if words.is_empty() {
+        if !words.is_empty() {
+            return Err(format!("`{OWN}` is our own agent; call yours otherwise"));
+        }
         for beside in ["env", "hosts", "mode", "model", "authenticate"] {
             if record.get(beside).is_some() {
-                return Err(format!("`{beside}:` stands beside `command:` only"));
+                return Err(format!(
+                    "`{beside}:` is for agents of others, and `{OWN}` is our own"
+                ));
             }
         }
         return Ok(AcpAgentConfig {
             name,
-            command: None,
+            ..AcpAgentConfig::default()
         });
     }
     if let Some(reason) = secret_words(&words) {
@@ -95,17 +92,16 @@ fn agent(record: &RecordValue, egress: &EgressConfig) -> Result<AcpAgentConfig, 
              gateway.egress.credentials, and the proxy puts it in"
         ));
     }
-    let command = AcpCommandConfig {
-        env: environment_inside(record, egress)?,
-        hosts: texts_field(record, "hosts"),
-        mode: field(record, "mode"),
-        model: field(record, "model"),
-        authenticate: field(record, "authenticate"),
-        words,
-    };
     Ok(AcpAgentConfig {
         name,
-        command: Some(command),
+        settings: AcpAgentSettings {
+            env: environment_inside(record, egress)?,
+            hosts: texts_field(record, "hosts"),
+            mode: field(record, "mode"),
+            model: field(record, "model"),
+            authenticate: field(record, "authenticate"),
+        },
+        command: (!words.is_empty()).then_some(words),
     })
 }
 

@@ -12,13 +12,18 @@ fn an_agent_is_a_name_a_command_or_several_of_both() {
     let own = "agent:\n  acp:\n    command: [/opt/mine/agent, --acp]\n    env: {A: b}\n    hosts: [api.test]\n";
     let config = Lab::with(own).config();
     let agent = &config.acp_agents()[0];
-    let command = agent.command.as_ref().expect("a command");
     assert_eq!(agent.name, "agent", "after its program");
-    assert_eq!(command.words, ["/opt/mine/agent", "--acp"]);
+    let command = agent.command.as_ref().expect("a command");
+    assert_eq!(command, &["/opt/mine/agent", "--acp"]);
     assert_eq!(
-        (command.env["A"].as_str(), &command.hosts[..]),
+        (agent.settings.env["A"].as_str(), &agent.settings.hosts[..]),
         ("b", &["api.test".to_owned()][..])
     );
+
+    let tuned = "agent: {acp: {name: claude, model: opus, hosts: [docs.test]}}\n";
+    let agent = Lab::with(tuned).config().acp_agents()[0].clone();
+    assert_eq!((agent.command, agent.settings.hosts.len()), (None, 1));
+    assert_eq!(agent.settings.model.as_deref(), Some("opus"));
 
     let several = "agent: {acp: [{name: one, command: [a]}, {name: two}]}\n";
     let names: Vec<_> = Lab::with(several)
@@ -41,8 +46,12 @@ fn what_cannot_be_meant_is_refused_with_what_to_write() {
     for (text, why) in [
         ("agent: {acp: {env: {A: b}}}\n", "write `name:`"),
         (
-            "agent: {acp: {name: claude, hosts: [a.test]}}\n",
-            "stands beside `command:`",
+            "agent: {acp: {name: claude, env: {ANTHROPIC_API_KEY: k}}}\n",
+            "looks like a secret",
+        ),
+        (
+            "agent: {acp: {name: hermetic, hosts: [a.test]}}\n",
+            "is our own",
         ),
         (
             "agent: {acp: {name: hermetic, command: [a]}}\n",

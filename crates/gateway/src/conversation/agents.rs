@@ -108,7 +108,7 @@ impl Gateway {
                 facts.backend
             ));
         }
-        let program = self.agents.programs.program(name);
+        let program = self.agents.programs.program(name, facts.backend);
         let program = program.map_err(|error| format!("{error}."))?;
         let egress = self.sandboxes.egress_of(message.conversation());
         if egress.is_none() && !program.hosts.is_empty() {
@@ -223,7 +223,8 @@ impl Gateway {
                 "\n/agent {OWN_AGENT} - our own agent, with the model of this gateway"
             ));
         }
-        let listed = self.agents.programs.list();
+        let backend = self.toolsets.of(message.said().platform()).facts.backend;
+        let listed = self.agents.programs.list(backend);
         for agent in listed.iter().filter(|agent| agent.name != here) {
             let missing = agent.missing.as_deref();
             let missing = missing.map_or_else(String::new, |why| format!(" (not now: {why})"));

@@ -15,6 +15,13 @@ impl Gateway {
         message: &AcceptedMessage,
         control: &TurnControl,
     ) -> Result<Redacted<String>, CommandError> {
+        // Ours is not asked for a summary that the one who answers would never see.
+        if let Some(agent) = self.agent_name(message).await? {
+            return Ok(self.redactor.redact(format!(
+                "{agent} answers here, and keeps for itself what was said to it: there is nothing for us to summarise. \
+                 /new begins anew with it and keeps the files."
+            )));
+        }
         let conversation = message.conversation();
         let read = ReadHistory::of(&self.history, conversation, &self.redactor).await?;
         let begun = self.begun(&read.lines).await?;

@@ -391,8 +391,49 @@ fn progress(lines: &[HistoryLine], message: &AcceptedMessage) -> TurnProgress {
     match own.next_back().map(|line| &line.message) {
         None => TurnProgress::Fresh(message.for_model()),
         Some(last @ Message::Assistant { .. }) if last.tool_calls().next().is_none() => {
-            TurnProgress::Answered(last.text().into_owned())
+            TurnProgress::Answered(answers(lines, row).unwrap_or_else(|| last.text().into_owned()))
         }
         Some(_) => TurnProgress::Resumed,
+    }
+}
+
+/// What a turn that has ended is to tell: several answers, where words of another message were said into it and
+/// answered apart.
+fn answers(lines: &[HistoryLine], row: i64) -> Option<String> {
+    let mut told = Vec::new();
+    for line in lines.iter().rev() {
+        let is_own = line.row == row;
+        match &line.message {
+            answer @ Message::Assistant { .. }
+                if is_own && answer.tool_calls().next().is_none() =>
+            {
+                told.push(answer.text());
+            }
+            Message::User { .. } if !is_own => {}
+            _ => break,
+        }
+    }
+    told.reverse();
+    (!told.is_empty()).then(|| told.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_one_turn_are_told_together_after_a_crash() {
+        let line = |row, message| HistoryLine { row, message };
+        let mut lines = vec![
+            line(1, Message::user("before")),
+            line(1, Message::assistant("Long ago.")),
+            line(2, Message::user("one?")),
+            line(2, Message::assistant("One.")),
+            line(3, Message::user("and two?")),
+        ];
+        assert_eq!(answers(&lines, 2).as_deref(), Some("One."));
+        lines.push(line(2, Message::assistant("Two.")));
+        assert_eq!(answers(&lines, 2).as_deref(), Some("One.\n\nTwo."));
+        assert_eq!(answers(&lines, 1), None);
     }
 }

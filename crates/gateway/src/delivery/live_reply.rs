@@ -54,11 +54,19 @@ pub(crate) struct LiveReply {
 
 #[derive(Debug)]
 struct LivePage {
+    /// Answers that are whole, of a turn that goes on with another one.
+    settled: String,
     stream: StreamRedactor,
     /// What redaction gave out; its end may be no whole character yet.
     given: Vec<u8>,
     doing: Option<String>,
-    /// When the call is shown although nothing was said yet.
+    /// What is thought goes through redaction as a stream too: its beginning is cut off, and half a secret does not
+    /// look like one.
+    thoughts: StreamRedactor,
+    /// The end of what is thought at the moment.
+    thought: Vec<u8>,
+    plan: Option<String>,
+    /// When what is done is shown although nothing was said yet.
     shown_alone_at: Option<Instant>,
     /// The tool that was shown last.
     last_tool: Option<String>,
@@ -71,6 +79,8 @@ const PATIENCE_WITH_A_CALL: Duration = Duration::from_secs(2);
 /// Of a call's arguments.
 const MOST_SHOWN: usize = 120;
 const MOST_SHOWN_VERBOSE: usize = 1500;
+/// Of what is thought, the end, in bytes.
+const SHOWN_THOUGHTS: usize = 400;
 
 impl Gateway {
     /// Does the work, and shows what grows meanwhile. When this returns nothing is being shown, so
@@ -158,9 +168,13 @@ impl LiveReply {
             redactor: redactor.clone(),
             progress,
             page: Mutex::new(LivePage {
+                settled: String::new(),
                 stream: redactor.stream(),
                 given: Vec::new(),
                 doing: None,
+                thoughts: redactor.stream(),
+                thought: Vec::new(),
+                plan: None,
                 shown_alone_at: None,
                 last_tool: None,
             }),
@@ -171,14 +185,10 @@ impl LiveReply {
     /// What may be shown; nothing while it is too little to begin with.
     fn so_far(&self, streaming: &StreamingSettings, begun: bool) -> Option<OutgoingText> {
         let page = self.page();
-        let whole = match std::str::from_utf8(&page.given) {
-            Ok(text) => text,
-            Err(error) => {
-                std::str::from_utf8(&page.given[..error.valid_up_to()]).unwrap_or_default()
-            }
-        };
-        let whole = without_tags(whole);
-        if whole.trim().is_empty() && page.doing.is_none() {
+        let whole = format!("{}{}", page.settled, whole_characters(&page.given));
+        let whole = without_tags(&whole);
+        let beside = page.beside();
+        if whole.trim().is_empty() && beside.is_empty() {
             return None;
         }
         // A call that takes long is worth a message of its own.
@@ -186,15 +196,14 @@ impl LiveReply {
         if !begun && !is_long && whole.chars().count() < streaming.threshold {
             return None;
         }
-        let doing = page.doing.as_ref();
-        let doing = doing.map_or_else(String::new, |doing| format!("\n\n⚙ {doing}"));
-        let text = format!("{}{doing}{}", whole.trim_end(), streaming.cursor);
+        let text = format!("{}{beside}{}", whole.trim_end(), streaming.cursor);
         // Redacted once more, with what stands around it now: to redact twice changes nothing.
         Some(self.redactor.redact(text.trim_start()).into())
     }
 
     fn restart(&self, doing: Option<String>, forget: bool) {
         let mut page = self.page();
+        self.end_thought(&mut page);
         if forget {
             page.stream = self.redactor.stream();
             page.given.clear();
@@ -205,6 +214,13 @@ impl LiveReply {
         page.doing = doing;
         drop(page);
         self.changed.notify_one();
+    }
+
+    fn end_thought(&self, page: &mut LivePage) {
+        if !page.thought.is_empty() {
+            page.thought.clear();
+            page.thoughts = self.redactor.stream();
+        }
     }
 
     /// Returns when a call has taken so long that whoever waits should see it; never without a call.
@@ -221,6 +237,41 @@ impl LiveReply {
     }
 }
 
+impl LivePage {
+    /// What is done beside the answer.
+    fn beside(&self) -> String {
+        let line = |mark: &str, words: Option<&str>| {
+            let words = words.unwrap_or_default().split_whitespace();
+            let words = words.collect::<Vec<_>>().join(" ");
+            match words.is_empty() {
+                true => words,
+                false => format!("\n\n{mark} {words}"),
+            }
+        };
+        let thought = whole_characters(&self.thought);
+        format!(
+            "{}{}{}",
+            line("☰", self.plan.as_deref()),
+            line("💭", Some(thought)),
+            line("⚙", self.doing.as_deref())
+        )
+    }
+
+    /// What takes long is worth a message before anything is said.
+    fn is_shown_soon(&mut self) {
+        self.shown_alone_at
+            .get_or_insert_with(|| Instant::now() + PATIENCE_WITH_A_CALL);
+    }
+}
+
+/// All but the beginning of a character whose end is still to come.
+fn whole_characters(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
 impl TurnObserver for LiveReply {
     fn text(&self, piece: &str) {
         let mut page = self.page();
@@ -229,8 +280,55 @@ impl TurnObserver for LiveReply {
             return;
         }
         page.given.extend(given);
+        self.end_thought(&mut page);
+        page.plan = None;
         drop(page);
         self.changed.notify_one();
+    }
+
+    /// Whatever the setting for tools is: whoever asked for thoughts is shown them.
+    fn thought(&self, piece: &str) {
+        let mut page = self.page();
+        let given = page.thoughts.push(piece.as_bytes()).into_inner();
+        page.thought.extend(given);
+        let excess = page.thought.len().saturating_sub(SHOWN_THOUGHTS);
+        let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
+        let cut = page.thought[excess..]
+            .iter()
+            .take_while(|byte| is_inside(byte));
+        let begin = excess + cut.count();
+        page.thought.drain(..begin);
+        page.is_shown_soon();
+        drop(page);
+        self.changed.notify_one();
+    }
+
+    fn plan(&self, words: &str) {
+        let most = match self.progress {
+            ToolProgress::Off => return,
+            ToolProgress::New | ToolProgress::All => MOST_SHOWN,
+            ToolProgress::Verbose => MOST_SHOWN_VERBOSE,
+        };
+        let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = self.redactor.redact(line).into_inner();
+        let mut page = self.page();
+        page.plan = Some(line.chars().take(most).collect());
+        page.is_shown_soon();
+        drop(page);
+        self.changed.notify_one();
+    }
+
+    fn answered(&self) {
+        let mut page = self.page();
+        let stream = std::mem::replace(&mut page.stream, self.redactor.stream());
+        let rest = stream.finish().into_inner();
+        page.given.extend(rest);
+        let given = std::mem::take(&mut page.given);
+        let settled = String::from_utf8_lossy(&given);
+        page.settled.push_str(settled.trim());
+        page.settled.push_str("\n\n");
+        drop(page);
+        self.restart(None, true);
     }
 
     fn restarted(&self) {
@@ -372,6 +470,60 @@ mod tests {
             let is_shown = shown(&live, &streaming).contains("read_file");
             assert_eq!(is_shown, progress != ToolProgress::Off, "{progress:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thoughts_and_plans_are_shown_beside_the_answer_and_end_with_what_follows() {
+        let (live, streaming) = live();
+        live.thought("hm, let me look at that. ");
+        assert!(live.so_far(&streaming, false).is_none(), "it may end soon");
+        tokio::time::advance(PATIENCE_WITH_A_CALL).await;
+        assert!(live.so_far(&streaming, false).is_some());
+        // The end of it, and no half of a secret at the cut.
+        live.thought(&format!("{KEY}{}ü the end. ", " word".repeat(76)));
+        let text = shown(&live, &streaming);
+        assert!(text.contains("ü the end"), "{text}");
+        assert!(!text.contains("staple") && text.len() < 500, "{text}");
+        live.plan("1 of 3 done: look");
+        let text = shown(&live, &streaming);
+        assert!(
+            text.contains("☰ 1 of 3 done: look") && text.contains("💭"),
+            "{text}"
+        );
+        live.text("It is like this, as far as I can see. ");
+        let text = shown(&live, &streaming);
+        assert!(!text.contains('☰') && !text.contains('💭'), "{text}");
+    }
+
+    #[test]
+    fn thoughts_are_for_who_asked_and_plans_for_who_wants_progress() {
+        let redactor = Redactor::new([], RedactorSettings::default());
+        let (_, streaming) = live();
+        let live = LiveReply::new(&redactor, ToolProgress::Off);
+        live.plan("0 of 1 done: look");
+        assert_eq!(shown(&live, &streaming), "");
+        live.thought("let me see what this is about, once more. ");
+        assert!(shown(&live, &streaming).contains("💭 let me see"));
+    }
+
+    #[test]
+    fn an_answer_that_is_whole_stays_while_the_next_one_grows() {
+        let (live, streaming) = live();
+        live.text("The first answer.");
+        live.answered();
+        live.text("Let me look.");
+        let call = ToolCall {
+            id: CallId::new("1"),
+            name: "terminal".to_owned(),
+            arguments: String::new(),
+        };
+        live.tool_started(&call);
+        live.tool_ended(&call, &ToolResult::new(""));
+        live.text("And the second one, which is long enough to be given out.");
+        let text = shown(&live, &streaming);
+        let (first, second) = text.split_once('\n').unwrap();
+        assert_eq!(first, "The first answer.");
+        assert!(second.trim().starts_with("And the second"), "{text}");
     }
 
     #[test]

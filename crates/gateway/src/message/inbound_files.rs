@@ -70,7 +70,12 @@ impl Gateway {
     ) -> TakenFiles {
         let mut told = String::new();
         let mut media = Vec::new();
+        // Most messages have none, and who answers is a question to the store.
+        if message.said().attachments.is_empty() {
+            return TakenFiles { told, media };
+        }
         let mut room = MOST_SHOWN_BYTES;
+        let is_shown = self.shows_media(message).await;
         let shows_files = self.shows_files(message).await;
         for (place, attachment) in message.said().attachments.iter().enumerate() {
             let name = safe(
@@ -91,7 +96,9 @@ impl Gateway {
                 true => self.voice.most_bytes(),
                 false => MOST_INLINE,
             };
-            let taken = self.take_file(message, attachment, &path, keep, stop).await;
+            let taken = self
+                .take_file(message, (attachment, is_shown), &path, keep, stop)
+                .await;
             told.push_str(&match taken {
                 Ok(TakenFile { bytes, kept, .. }) if is_voice => {
                     let heard = self.hear_voice(message, &name, bytes, kept, stop).await;
@@ -100,7 +107,7 @@ impl Gateway {
                 Ok(taken) => {
                     let shown = taken.shown(&name).filter(|(part, length)| {
                         let is_taken = shows_files || !matches!(part, MessagePart::File(_));
-                        self.settings.show_media && is_taken && *length <= room
+                        is_shown && is_taken && *length <= room
                     });
                     let mut told = told_of(&path, attachment, taken.bytes);
                     match shown {
@@ -122,8 +129,17 @@ impl Gateway {
         TakenFiles { told, media }
     }
 
+    /// Whether whoever answers is shown what came along. The setting is about our own model: an agent of somebody
+    /// else's says itself whether it takes images.
+    async fn shows_media(&self, message: &AcceptedMessage) -> bool {
+        self.settings.show_media || matches!(self.agent_name(message).await, Ok(Some(_)))
+    }
+
     /// Whether the model that answers here is shown files such as PDFs.
     async fn shows_files(&self, message: &AcceptedMessage) -> bool {
+        if let Ok(Some(_)) = self.agent_name(message).await {
+            return true;
+        }
         match self.agent_of(message.conversation()).await {
             Ok(agent) => agent.takes_files(),
             // What is shown in vain is named.
@@ -166,7 +182,7 @@ impl Gateway {
     async fn take_file(
         &self,
         message: &AcceptedMessage,
-        attachment: &Attachment,
+        (attachment, is_shown): (&Attachment, bool),
         path: &str,
         keep: usize,
         stop: &CancellationToken,
@@ -198,7 +214,7 @@ impl Gateway {
             let workspace = self.toolsets.workspace(message.said().platform());
             let at = PathAt::beneath(workspace, path);
             let mut taken = put(&lease, at.clone(), &mut pieces, keep).await?;
-            if self.settings.show_media && attachment.kind != AttachmentKind::Voice {
+            if is_shown && attachment.kind != AttachmentKind::Voice {
                 taken.small = self.small_picture(message, &lease, at, &taken).await;
             }
             Ok(taken)

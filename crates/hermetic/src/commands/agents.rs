@@ -235,7 +235,7 @@ fn list(
     as_json: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let kind = resolve_cli_backend(config)?;
-    let listings = app::agent_programs(config, kind).list();
+    let listings = app::agent_programs(config).list(kind);
     let installed = |name: &str| folder.installed(name).ok().flatten();
     if as_json {
         let row = |preset: &AgentPreset| {

@@ -74,6 +74,7 @@ pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, Co
             "chats": chats,
             "mcp_servers": server_warnings(&config),
             "mcp_logins": login_states(&config),
+            "agents": agent_states(&config),
         }))?;
     } else {
         output::print(&as_text(kind, &readiness))?;
@@ -84,6 +85,14 @@ pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, Co
         for (name, standing) in mcp::standings(&config) {
             let mark = if standing.works() { "✓" } else { "⚠" };
             output::print(&format!("{mark} the MCP server {name}: {standing}\n"))?;
+        }
+        for agent in app::agent_standings(&config) {
+            let (mark, said) = match &agent.wrong {
+                None => ("✓", "it is there, and has what it needs".to_owned()),
+                Some(wrong) => ("⚠", wrong.to_string()),
+            };
+            let line = format!("{mark} the agent {} ({}): {said}", agent.name, agent.key);
+            output::print(&format!("{}\n", output::printable(&line)))?;
         }
     }
     let fine = readiness.missing().is_none() && accounts.iter().all(CheckedAccount::works);
@@ -108,6 +117,19 @@ fn login_states(config: &Config) -> Value {
     let standings = mcp::standings(config).into_iter();
     let named = standings.map(|(name, standing)| (name, standing.as_json()));
     Value::Object(named.collect())
+}
+
+/// Agents of others that answer by this configuration.
+fn agent_states(config: &Config) -> Value {
+    let standings = app::agent_standings(config).into_iter();
+    let states = standings.map(|agent| {
+        json!({
+            "name": agent.name,
+            "key": agent.key,
+            "missing": agent.wrong.map(|wrong| wrong.to_string()),
+        })
+    });
+    states.collect()
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {

@@ -479,3 +479,39 @@ fn an_agent_of_others_answers_at_the_keyboard() {
     );
     assert_ne!(refused.code, 0);
 }
+
+#[test]
+fn modes_and_models_of_another_agent_are_chosen_at_the_keyboard() {
+    let words = serde_json::to_string(&hermetic_testkit::acp::agent_command(&[])).unwrap();
+    let hermetic = Hermetic::with(&format!(
+        "agent: {{acp: {{name: tester, command: {words}}}}}\ndisplay: {{show_reasoning: true}}\n"
+    ));
+    if !hermetic.has_sandboxes("modes_and_models_of_another_agent_are_chosen_at_the_keyboard") {
+        return;
+    }
+    let mut chat = Chat::start(&hermetic, &[]);
+    chat.types("/status");
+    let shown = chat.until("network:");
+    assert!(shown.contains("agent: tester"), "{shown}");
+    assert!(!shown.contains("model:"), "ours does not answer: {shown}");
+    chat.types("say hello");
+    chat.until("hello");
+    chat.types("/model");
+    chat.until("/model m39 - Model 39");
+    chat.types("/model m39");
+    chat.until("has the model m39");
+    chat.types("/mode free");
+    chat.until("has the mode free");
+    chat.types("setting model");
+    chat.until("model: m39");
+    chat.types("setting mode");
+    chat.until("mode: free");
+    // An answer in the middle of which something else is shown is one answer, and is told once.
+    chat.types("midway look around");
+    chat.types("/whoami");
+    let shown = chat.until("at the keyboard of this machine");
+    let times = |words: &str| shown.matches(words).count();
+    assert_eq!((times("It goes"), times("on and on.")), (1, 1), "{shown}");
+    assert_eq!(times("hm, look around"), 1, "in one line: {shown}");
+    assert!(shown.contains("☰ 0 of 1 done: look around"), "{shown}");
+}

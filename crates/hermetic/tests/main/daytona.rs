@@ -1,5 +1,7 @@
 //! Daytona, as somebody at a keyboard meets it. Nothing here reaches further than loopback.
 
+use hermetic_testkit::acp::put_in_place_of_opencode;
+
 use crate::daytona_server::{KEY, Server, lacking};
 use crate::hermetic::{Ended, Hermetic};
 
@@ -86,5 +88,38 @@ async fn commands_run_there_and_nothing_is_left_that_was_not_kept() {
     );
     let listed = run(&hermetic, &["sandbox", "list", "--json"]).await;
     assert!(listed.out.contains("daytona"), "{}", listed.out);
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn an_installed_agent_is_copied_there_and_answers() {
+    let test = "an_installed_agent_is_copied_there_and_answers";
+    if let Some(why) = lacking() {
+        return eprintln!("SKIP: {test}: {why}");
+    }
+    let server = Server::start().await;
+    let keys = format!(
+        "DAYTONA_API_KEY={KEY}\nDAYTONA_API_URL={}\nANTHROPIC_API_KEY=sk-ant-of-the-test\n",
+        server.url()
+    );
+    let hermetic = Hermetic::with("terminal: {daytona_image: 'debian:12'}\n").file(".env", &keys);
+    put_in_place_of_opencode(&hermetic.path("hermetic/agents"), "7").unwrap();
+    let ask = [
+        "chat",
+        "--backend",
+        "daytona",
+        "--agent",
+        "opencode",
+        "-q",
+        "env VERSION",
+    ];
+    let ended = run(&hermetic, &ask).await;
+    let said = (ended.code, ended.out.trim());
+    assert_eq!(said, (0, "VERSION=7"), "{}", ended.err);
+    assert_eq!(
+        server.names(),
+        Vec::<String>::new(),
+        "it was not to be kept"
+    );
     server.end().await;
 }

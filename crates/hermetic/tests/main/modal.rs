@@ -1,5 +1,7 @@
 //! Modal, as somebody at a keyboard meets it. Nothing here reaches further than loopback.
 
+use hermetic_testkit::acp::put_in_place_of_opencode;
+
 use crate::hermetic::{Ended, Hermetic};
 use crate::modal_service::{Service, TOKEN_ID, TOKEN_SECRET, lacking};
 
@@ -22,7 +24,8 @@ async fn home(test: &str) -> Option<(Service, Hermetic)> {
     }
     let service = Service::open().await;
     let keys = format!(
-        "MODAL_TOKEN_ID={TOKEN_ID}\nMODAL_TOKEN_SECRET={TOKEN_SECRET}\nMODAL_SERVER_URL={}\n",
+        "MODAL_TOKEN_ID={TOKEN_ID}\nMODAL_TOKEN_SECRET={TOKEN_SECRET}\nMODAL_SERVER_URL={}\n\
+         ANTHROPIC_API_KEY=sk-ant-of-the-test\n",
         service.url
     );
     let config = "terminal: {modal_image: 'debian:12'}\n\
@@ -133,4 +136,26 @@ async fn a_killed_command_line_leaves_no_bill_at_modal() {
             assert_eq!(ended.code, 0, "{}", ended.err);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn an_installed_agent_is_copied_there_and_answers() {
+    let test = "an_installed_agent_is_copied_there_and_answers";
+    let Some((service, hermetic)) = home(test).await else {
+        return;
+    };
+    put_in_place_of_opencode(&hermetic.path("hermetic/agents"), "7").unwrap();
+    let ask = [
+        "chat",
+        "--backend",
+        "modal",
+        "--agent",
+        "opencode",
+        "-q",
+        "env VERSION",
+    ];
+    let ended = run(&hermetic, &ask).await;
+    let said = (ended.code, ended.out.trim());
+    assert_eq!(said, (0, "VERSION=7"), "{}", ended.err);
+    assert!(service.plane.cells().is_empty(), "it was not to be kept");
 }

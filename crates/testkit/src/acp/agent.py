@@ -89,7 +89,7 @@ def prompt(session, blocks):
     text = next((block["text"] for block in blocks if block["type"] == "text"), "")
     # What a gateway adds to a message that it gives once more.
     words = text.split("\n\n", 1)[1] if text.startswith("[You may have been given") else text
-    order, _, rest = words.strip().partition(" ")
+    order, rest = (words.strip().split(None, 1) + ["", ""])[:2]
     if order == "say":
         for piece in rest.split(" "):
             say(session, piece + " ")
@@ -187,6 +187,13 @@ def prompt(session, blocks):
     elif order == "plan":
         update(session, "plan", entries=[{"content": rest, "priority": "high", "status": "in_progress"}])
         say(session, "planned")
+    elif order == "midway":
+        # In the middle of one answer.
+        say(session, "It goes ")
+        update(session, "plan", entries=[{"content": rest, "priority": "high", "status": "in_progress"}])
+        update(session, "agent_thought_chunk", content={"type": "text", "text": "hm, "})
+        update(session, "agent_thought_chunk", content={"type": "text", "text": rest})
+        say(session, "on and on.")
     elif order == "env":
         say(session, "%s=%s" % (rest, os.environ.get(rest, "unset")))
     elif order == "fs":
@@ -205,6 +212,24 @@ def prompt(session, blocks):
         child = subprocess.Popen(["sleep", "600"])
         with open(os.path.join(HOME, "child"), "w") as kept:
             kept.write(str(child.pid))
+        cancelled.wait()
+        return "cancelled"
+    elif order in ("quiet", "detached", "tidy"):
+        # Works and says nothing of it; only the last of them ends it when it is told to stop.
+        if order == "detached":
+            subprocess.run(["sh", "-c", "setsid sleep 600 </dev/null >/dev/null 2>&1 &"])
+        else:
+            child = subprocess.Popen(["sleep", "600"])
+        permission(session, "go on " + order, wait=False)
+        cancelled.wait()
+        if order == "tidy":
+            child.kill()
+            child.wait()
+        return "cancelled"
+    elif order == "swarm":
+        for number in range(int(rest)):
+            update(session, "tool_call", toolCallId="t%d" % number, title="ls", kind="read", status="completed")
+        say(session, "waiting")
         cancelled.wait()
         return "cancelled"
     elif order == "hang":
@@ -247,7 +272,6 @@ def prompt(session, blocks):
 
 
 def serve_prompt(number, params):
-    cancelled.clear()
     reason = prompt(params["sessionId"], params["prompt"])
     if reason is not None:
         result = {"stopReason": reason}
@@ -281,6 +305,13 @@ def serve(message):
         else:
             send({"id": number, "error": {"code": -32000, "message": "no such login"}})
     elif method == "session/new":
+        for option in OPTIONS:
+            if option.startswith("--reaches="):
+                # Before it answers, as some ask for their models.
+                subprocess.run(["curl", "-s", "-m", "20", "https://%s/" % option.split("=")[1]],
+                               stdout=subprocess.DEVNULL)
+            if option == "--hangs-opening":
+                return
         if "--login" in OPTIONS:
             send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
             return
@@ -298,6 +329,16 @@ def serve(message):
         if "--forgets" in OPTIONS or not os.path.exists(memory(session)):
             send({"id": number, "error": {"code": -32002, "message": "no such session"}})
             return
+        for option in OPTIONS:
+            if option.startswith("--replay-kib="):
+                for _ in range(int(option.split("=")[1])):
+                    say(session, "x" * 1024)
+            if option == "--dies-loading":
+                sys.stderr.write("a broken session\n")
+                sys.stderr.flush()
+                os._exit(3)
+            if option == "--hangs-loading":
+                return
         say(session, "this was said before")
         send({"id": number, "result": {}})
     elif method == "session/set_mode":
@@ -312,6 +353,8 @@ def serve(message):
             kept.write(params["modelId"])
         send({"id": number, "result": {}})
     elif method == "session/prompt":
+        # Before the next line is read, which may be the cancel.
+        cancelled.clear()
         threading.Thread(target=serve_prompt, args=(number, params), daemon=True).start()
     elif method == "session/cancel":
         cancelled.set()

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hermetic_acp::AgentProgram;
+use hermetic_acp::{AgentProgram, upload_program};
 use hermetic_agent_programs::{AgentFolder, AgentPreset};
 use hermetic_app::{self as app, BackendCaller, PendingHeadStart};
-use hermetic_config::Config;
+use hermetic_config::{Config, resolve_gateway_backend};
 use hermetic_sandbox::{HostMount, MountMode, PassingSandbox, Sandbox, SandboxSpec};
 use hermetic_types::{BackendKind, Command, CommandInput};
 use hermetic_warden::client::{RunEvent, RunningCommand};
@@ -86,14 +86,17 @@ fn compare(folder: &AgentFolder, preset: &AgentPreset) -> Result<String, String>
     Ok(format!("{files} files are what was installed"))
 }
 
-/// Starts it in a native sandbox without any network, up to the answer to the protocol's first question.
+/// Starts it in a sandbox of the chats' usual backend without any network, up to the answer to the protocol's first
+/// question.
 fn start(config: &Config, preset: &AgentPreset) -> Result<String, String> {
-    let programs = app::agent_programs(config, BackendKind::Native);
-    let program = programs.without_keys(preset);
+    let resolved = resolve_gateway_backend(config).map_err(|error| error.to_string())?;
+    let kind = resolved.backend;
+    let programs = app::agent_programs(config);
+    let program = programs.without_keys(preset, kind);
     let program = program.map_err(|error| error.to_string())?;
     let mut answered = Err(String::new());
     let ran = on_runtime(async {
-        answered = in_sandbox(config, &program, preset).await;
+        answered = in_sandbox((config, kind), &program, preset).await;
         Ok(ExitReason::Ok)
     });
     ran.map_err(|failure| failure.to_string())?;
@@ -101,7 +104,7 @@ fn start(config: &Config, preset: &AgentPreset) -> Result<String, String> {
 }
 
 async fn in_sandbox(
-    config: &Config,
+    (config, kind): (&Config, BackendKind),
     program: &AgentProgram,
     preset: &AgentPreset,
 ) -> Result<String, String> {
@@ -117,27 +120,31 @@ async fn in_sandbox(
                 mode: MountMode::ReadOnly,
             })
             .collect(),
-        ..app::passing(config, BackendKind::Native, installation.clone(), "cli")
+        ..app::passing(config, kind, installation.clone(), "cli")
     };
     let caller = BackendCaller::CommandLine(output::progress);
     let none = PendingHeadStart::none();
-    let backend = app::backend_to_create(config, &installation, BackendKind::Native, caller, none);
+    let backend = app::backend_to_create(config, &installation, kind, caller, none);
     let backend = backend.map_err(|error| text(error.into()))?;
     let sandbox = PassingSandbox::create(&backend, &spec).await;
     let sandbox = sandbox.map_err(|error| text(error.into()))?;
-    let answered = greet(config, &sandbox, program, preset).await;
+    let answered = greet((config, kind), &sandbox, program, preset).await;
     let destroyed = sandbox.destroy().await;
     destroyed.map_err(|error| error.to_string())?;
     answered
 }
 
 async fn greet(
-    config: &Config,
+    (config, kind): (&Config, BackendKind),
     sandbox: &Sandbox,
     program: &AgentProgram,
     preset: &AgentPreset,
 ) -> Result<String, String> {
-    let mut command = Command::words(program.command.iter().cloned());
+    let home = sandbox.resolve("~").await;
+    let home = home.map_err(|error| error.to_string())?;
+    let home = String::from_utf8_lossy(&home.path.0).into_owned();
+    let words = upload_program(sandbox.warden(), &home, program).await?;
+    let mut command = Command::words(words);
     command.env = program.environment.clone();
     let keys = preset.keys.iter();
     command
@@ -145,7 +152,7 @@ async fn greet(
         .extend(keys.map(|key| (key.inside.to_owned(), key.placeholder())));
     command.stdin = CommandInput::Open;
     command.timeout = Some(LONGEST_START);
-    let cleared = judging::cleared(config, BackendKind::Native, command, false);
+    let cleared = judging::cleared(config, kind, command, false);
     let (cleared, _) = cleared.map_err(|failure| failure.to_string())?;
     let running = sandbox.start(cleared).await;
     let mut running = running.map_err(|error| error.to_string())?;
@@ -161,7 +168,7 @@ async fn greet(
     let version = &answer["result"]["protocolVersion"];
     match version.as_u64() {
         Some(version) => Ok(format!(
-            "it answers, with version {version} of the protocol"
+            "it answers on {kind}, with version {version} of the protocol"
         )),
         None => Err(format!(
             "it answers otherwise: {}",

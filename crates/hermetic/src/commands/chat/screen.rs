@@ -34,8 +34,19 @@ struct ScreenPage {
     /// The end of what was given out, if it is no whole character yet.
     rest: Vec<u8>,
     at_line_start: bool,
-    /// What the model said since its last call, as it said it.
+    /// What was said since the last call, as it was said.
     said: String,
+    /// What was said before that call, where nothing was said since.
+    said_before: String,
+    /// While it thinks aloud.
+    thoughts: Option<ThoughtLine>,
+}
+
+/// Thoughts on their way to the screen.
+#[derive(Debug)]
+struct ThoughtLine {
+    stream: StreamRedactor,
+    rest: Vec<u8>,
 }
 
 /// Of a call's arguments.
@@ -48,6 +59,8 @@ impl TurnScreen {
             rest: Vec::new(),
             at_line_start: true,
             said: String::new(),
+            said_before: String::new(),
+            thoughts: None,
         };
         Self {
             manner,
@@ -61,10 +74,14 @@ impl TurnScreen {
         let mut page = self.page();
         self.flush(&mut page);
         let said = std::mem::take(&mut page.said);
+        let before = std::mem::take(&mut page.said_before);
         let rest = match self.manner {
-            ScreenManner::Conversation => answer.strip_prefix(said.as_str()).unwrap_or(answer),
-            ScreenManner::OneShot => answer,
+            ScreenManner::Conversation => unseen(answer, &said, &before),
+            ScreenManner::OneShot => answer.to_owned(),
         };
+        if !rest.is_empty() && rest.len() == answer.len() && !page.at_line_start {
+            write_out("\n");
+        }
         write_out(self.redactor.redact(rest).as_str());
         write_out("\n");
         page.at_line_start = true;
@@ -91,10 +108,26 @@ impl TurnScreen {
         }
     }
 
-    /// What is said beside the answer.
+    /// What is said beside the answer, which may go on behind it.
     pub(super) fn aside(&self, text: &str) {
         let mut page = self.page();
-        self.flush(&mut page);
+        self.put_aside(&mut page, text);
+    }
+
+    /// The same, where a new answer begins behind it.
+    fn turn_page(&self, text: Option<&str>) {
+        let mut page = self.page();
+        if let Some(text) = text {
+            self.put_aside(&mut page, text);
+        }
+        let said = std::mem::take(&mut page.said);
+        if !said.trim().is_empty() {
+            page.said_before = said;
+        }
+    }
+
+    fn put_aside(&self, page: &mut ScreenPage, text: &str) {
+        self.flush(page);
         let text = self.redactor.redact(text);
         let text = harmless(text.as_str());
         match self.manner {
@@ -109,11 +142,11 @@ impl TurnScreen {
                 page.at_line_start = true;
             }
         }
-        page.said.clear();
     }
 
     /// What was held back as the possible beginning of a secret, now that nothing follows.
     fn flush(&self, page: &mut ScreenPage) {
+        self.end_thought(page);
         let stream = std::mem::replace(&mut page.stream, self.redactor.stream());
         let rest = stream.finish().into_inner();
         self.show(page, &rest);
@@ -131,6 +164,50 @@ impl TurnScreen {
         }
         write_out(&text);
         page.at_line_start = text.ends_with('\n');
+    }
+
+    fn show_thought(&self, page: &mut ScreenPage, bytes: &[u8]) {
+        let Some(thoughts) = &mut page.thoughts else {
+            return;
+        };
+        thoughts.rest.extend_from_slice(bytes);
+        let text = harmless(&take_text(&mut thoughts.rest));
+        if text.is_empty() {
+            return;
+        }
+        match self.manner {
+            ScreenManner::OneShot => {
+                let mut err = anstream::stderr().lock();
+                let _ = write!(err, "{DIM}{text}{DIM:#}");
+            }
+            ScreenManner::Conversation => {
+                let mut out = anstream::stdout().lock();
+                let _ = write!(out, "{DIM}{text}{DIM:#}");
+                let _ = out.flush();
+                page.at_line_start = text.ends_with('\n');
+            }
+        }
+    }
+
+    /// What comes next begins a line of its own.
+    fn end_thought(&self, page: &mut ScreenPage) {
+        let Some(thoughts) = &mut page.thoughts else {
+            return;
+        };
+        let stream = std::mem::replace(&mut thoughts.stream, self.redactor.stream());
+        let rest = stream.finish().into_inner();
+        self.show_thought(page, &rest);
+        page.thoughts = None;
+        match self.manner {
+            ScreenManner::OneShot => {
+                let _ = writeln!(anstream::stderr().lock());
+            }
+            ScreenManner::Conversation if !page.at_line_start => {
+                write_out("\n");
+                page.at_line_start = true;
+            }
+            ScreenManner::Conversation => {}
+        }
     }
 
     fn page(&self) -> MutexGuard<'_, ScreenPage> {
@@ -160,20 +237,37 @@ fn take_text(rest: &mut Vec<u8>) -> String {
     text
 }
 
+/// Of an answer, what was not seen to grow: notes of ours before it and behind it, or all of it. What was said is
+/// looked for without the blanks around it, as an answer comes without them.
+fn unseen(answer: &str, said: &str, before: &str) -> String {
+    let said = match said.trim() {
+        "" => before.trim(),
+        said => said,
+    };
+    match answer.split_once(said) {
+        Some((first, last)) if !said.is_empty() && first.is_empty() => last.to_owned(),
+        // On a line of its own: what it stands before is above it.
+        Some((first, last)) if !said.is_empty() => format!("\n{}{last}", first.trim_end()),
+        _ => answer.to_owned(),
+    }
+}
+
 impl TurnObserver for TurnScreen {
     fn text(&self, piece: &str) {
         let mut page = self.page();
+        self.end_thought(&mut page);
         page.said.push_str(piece);
         let given = page.stream.push(piece.as_bytes()).into_inner();
         self.show(&mut page, &given);
     }
 
     fn restarted(&self) {
-        self.aside("[the model begins its answer anew]");
+        self.turn_page(Some("[the model begins its answer anew]"));
     }
 
     fn tool_started(&self, call: &ToolCall) {
-        self.aside(&format!("⚙ {} {}", call.name, in_short(&call.arguments)));
+        let text = format!("⚙ {} {}", call.name, in_short(&call.arguments));
+        self.turn_page(Some(&text));
     }
 
     fn tool_ended(&self, _: &ToolCall, result: &ToolResult) {
@@ -182,9 +276,42 @@ impl TurnObserver for TurnScreen {
         let text = match (result.get("exit_code"), result.get("error")) {
             (_, Some(Value::String(error))) => format!("  ✗ {}", in_short(error)),
             (Some(code), _) if code != 0 => format!("  exit code {code}"),
-            _ => return,
+            _ => return self.turn_page(None),
         };
-        self.aside(&text);
+        self.turn_page(Some(&text));
+    }
+
+    fn thought(&self, piece: &str) {
+        let mut page = self.page();
+        if page.thoughts.is_none() {
+            self.flush(&mut page);
+            if self.manner == ScreenManner::Conversation && !page.at_line_start {
+                write_out("\n");
+            }
+            page.thoughts = Some(ThoughtLine {
+                stream: self.redactor.stream(),
+                rest: Vec::new(),
+            });
+        }
+        let Some(thoughts) = &mut page.thoughts else {
+            return;
+        };
+        let given = thoughts.stream.push(piece.as_bytes()).into_inner();
+        self.show_thought(&mut page, &given);
+    }
+
+    fn plan(&self, words: &str) {
+        self.aside(&format!("☰ {}", in_short(words)));
+    }
+
+    fn answered(&self) {
+        let mut page = self.page();
+        self.flush(&mut page);
+        if self.manner == ScreenManner::Conversation {
+            write_out("\n\n");
+        }
+        page.at_line_start = true;
+        page.said.push_str("\n\n");
     }
 }
 
@@ -226,6 +353,43 @@ mod tests {
             harmless("a\u{1b}]0;title\u{7}b\r\u{9b}2Jc\n"),
             "a]0;titleb2Jc\n"
         );
+    }
+
+    #[test]
+    fn of_an_answer_that_was_seen_to_grow_only_the_notes_are_told() {
+        assert_eq!(unseen("It is done.", "It is done. ", ""), "");
+        assert_eq!(
+            unseen("It is done.\n\n[cut]", " It is done.", ""),
+            "\n\n[cut]"
+        );
+        assert_eq!(
+            unseen("[anew]\n\nIt is done.", "It is done.\n", ""),
+            "\n[anew]"
+        );
+        // Nothing came after the last call.
+        assert_eq!(unseen("Looked.", "", "Looked."), "");
+        assert_eq!(unseen("Another one.", "Let me look.", ""), "Another one.");
+        assert_eq!(unseen("Another one.", " ", ""), "Another one.");
+    }
+
+    /// What a plan, a thought or a notice interrupts goes on as the same answer, and is not told twice.
+    #[test]
+    fn what_is_said_aside_does_not_make_an_answer_another_one() {
+        let redactor = Redactor::new([], hermetic_redact::RedactorSettings::default());
+        let screen = TurnScreen::new(ScreenManner::OneShot, redactor);
+        screen.text("It is ");
+        screen.plan("1 of 2 done: look");
+        screen.thought("hm, let me see");
+        screen.aside("a host was not reached");
+        screen.text("done.");
+        assert_eq!(screen.page().said, "It is done.");
+        let call = ToolCall {
+            id: hermetic_agent::CallId::new("1"),
+            name: "execute".to_owned(),
+            arguments: "ls".to_owned(),
+        };
+        screen.tool_started(&call);
+        assert_eq!(screen.page().said, "", "commentary");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hermetic_acp::{AgentBounds, SealedAgent};
+use hermetic_acp::{AgentBounds, SealedAgent, SettingCommand};
 use hermetic_agent::{
     AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, TurnTaker, prompt,
 };
 use hermetic_gateway::{AgentTools, ConversationSandbox, KeyboardMemory, notes_in};
-use hermetic_store::AgentSettings;
+use hermetic_store::{AgentSettingKind, AgentSettings};
 use hermetic_tools::{CommandRequest, TerminalOutcome, ToolWorkplace as _};
 use hermetic_types::ConversationKey;
 use tokio::sync::mpsc;
@@ -92,12 +92,9 @@ impl<'a> TerminalTalk<'a> {
 
     pub(super) async fn until_left(&self) -> Result<ExitReason, CommandFailure> {
         let screen = self.screen(ScreenManner::Conversation);
-        let who = match &self.keyboard.sealed {
-            Some(agent) => format!("agent: {}", agent.name),
-            None => format!("model: {}", self.keyboard.model),
-        };
         screen.tell(&format!(
-            "{who}, backend: {}; /help tells what can be typed",
+            "{}, backend: {}; /help tells what can be typed",
+            self.who_answers(),
             self.keyboard.facts.backend
         ));
         self.person
@@ -125,7 +122,7 @@ impl<'a> TerminalTalk<'a> {
                 }
             };
             asked = false;
-            match self.obey(TypedLine::read(&line)).await {
+            match Box::pin(self.obey(TypedLine::read(&line))).await {
                 Ok(InterruptibleEnd::With(true)) => {}
                 Ok(InterruptibleEnd::With(false)) => return Ok(ExitReason::Ok),
                 Ok(InterruptibleEnd::Left) => return Ok(ExitReason::Passed(INTERRUPTED)),
@@ -167,7 +164,12 @@ impl<'a> TerminalTalk<'a> {
             TypedLine::Leave => return Ok(InterruptibleEnd::With(false)),
             TypedLine::Help => screen.tell(&help()),
             TypedLine::Status => screen.tell(&self.status().await),
-            TypedLine::Model => screen.tell(&self.keyboard.model),
+            TypedLine::Model(wanted) => {
+                screen.tell(&self.setting(AgentSettingKind::Model, &wanted).await?);
+            }
+            TypedLine::Mode(wanted) => {
+                screen.tell(&self.setting(AgentSettingKind::Mode, &wanted).await?);
+            }
             TypedLine::Whoami => screen.tell(&format!(
                 "{}, at the keyboard of this machine: whoever sits here may approve",
                 crate::by_hand::who()
@@ -253,9 +255,54 @@ impl<'a> TerminalTalk<'a> {
             Some(reach) => reach.allowed.join(", "),
         };
         format!(
-            "conversation: {}\nmodel: {}\nbackend: {}\nnetwork: {network}",
-            self.conversation, self.keyboard.model, facts.backend
+            "conversation: {}\n{}\nbackend: {}\nnetwork: {network}",
+            self.conversation,
+            self.who_answers(),
+            facts.backend
         )
+    }
+
+    fn who_answers(&self) -> String {
+        match &self.keyboard.sealed {
+            Some(agent) => format!("agent: {}", agent.name),
+            None => format!("model: {}", self.keyboard.model),
+        }
+    }
+
+    /// The mode or the model of somebody else's agent, where one answers; else what there is to say of ours.
+    async fn setting(
+        &self,
+        kind: AgentSettingKind,
+        wanted: &str,
+    ) -> Result<String, CommandFailure> {
+        let Some(agent) = &self.keyboard.sealed else {
+            return Ok(match kind {
+                AgentSettingKind::Model => self.keyboard.model.clone(),
+                AgentSettingKind::Mode => {
+                    "Our own agent answers here, and has no modes.".to_owned()
+                }
+            });
+        };
+        let command = SettingCommand {
+            rows: &self.keyboard.agent_settings,
+            agents: &self.keyboard.running_agents,
+            conversation: &self.conversation,
+            agent: &agent.name,
+            kind,
+        };
+        Ok(match wanted.is_empty() {
+            true => command.list().await?,
+            false => command.choose(wanted).await?,
+        })
+    }
+
+    /// What was chosen of somebody else's agent.
+    async fn chosen(&self) -> Result<AgentSettings, CommandFailure> {
+        let Some(agent) = &self.keyboard.sealed else {
+            return Ok(AgentSettings::default());
+        };
+        let rows = &self.keyboard.agent_settings;
+        Ok(rows.of(&self.conversation, &agent.name).await?)
     }
 
     /// What the agent is told before it answers: also what is remembered, and what the workspace says of itself.
@@ -306,6 +353,7 @@ impl<'a> TerminalTalk<'a> {
             meter: &NoMeter,
         };
         let stop = CancellationToken::new();
+        let chosen = self.chosen().await?;
         let supervisor = KeyboardSupervisor {
             keyboard: self.keyboard,
             conversation: &self.conversation,
@@ -321,7 +369,7 @@ impl<'a> TerminalTalk<'a> {
             redactor: &self.keyboard.redactor,
             shows_thoughts: self.keyboard.shows_thoughts,
             bounds: AgentBounds::default(),
-            chosen: AgentSettings::default(),
+            chosen: chosen.clone(),
         });
         let agent: &dyn TurnTaker = match &sealed {
             Some(sealed) => sealed,

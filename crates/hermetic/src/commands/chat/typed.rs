@@ -13,7 +13,10 @@ pub(super) enum TypedLine {
     /// Destroys the sandbox; what was typed after it.
     Destroy(String),
     Status,
-    Model,
+    /// Which model answers, or the one that somebody else's agent shall have.
+    Model(String),
+    /// The same for its modes.
+    Mode(String),
     Whoami,
     /// A command of chats that has no use here, and what does its work.
     InChats(&'static str),
@@ -46,7 +49,11 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
         "/status",
         "where this conversation runs, and what it may reach",
     ),
-    ("/model", "which model answers here"),
+    (
+        "/model",
+        "which model answers here; a name may follow where another agent answers",
+    ),
+    ("/mode", "the modes of another agent; a name may follow"),
     ("/whoami", "who you are here"),
     (
         "/memory",
@@ -97,10 +104,6 @@ const IN_CHATS: &[(&str, &str)] = &[
     ("/egress", "/status says what can be reached."),
     ("/lift", "There are no budgets at the keyboard."),
     (
-        "/mode",
-        "Modes of another agent are chosen in chats, or by `mode` under agent.acp.",
-    ),
-    (
         "/agent",
         "`hermetic chat --agent NAME` has another agent answer.",
     ),
@@ -128,7 +131,8 @@ impl TypedLine {
             "/new" | "/reset" => Self::New,
             "/destroy" => Self::Destroy(rest.to_lowercase()),
             "/status" => Self::Status,
-            "/model" => Self::Model,
+            "/model" => Self::Model(rest.to_owned()),
+            "/mode" => Self::Mode(rest.to_owned()),
             "/whoami" => Self::Whoami,
             "/memory" => Self::Memory(rest.to_owned()),
             "/skills" => Self::Skills,

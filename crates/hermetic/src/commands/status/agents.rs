@@ -94,14 +94,17 @@ async fn chosen(
     }
     let conversation = &entry.conversation;
     let chosen = store.conversation_agents().of(conversation).await?;
-    let platform = conversation.as_str().split(':').next().unwrap_or_default();
-    let of_platform = || {
-        let mut platforms = config.platforms().all().into_iter();
-        platforms.find(|one| one.name == platform)?.agent.clone()
-    };
-    let usual = || config.acp_agents().first().map(|agent| agent.name.clone());
-    let answers = chosen.or_else(of_platform).or_else(usual);
+    let answers = chosen.or_else(|| configured(config, conversation));
     Ok(answers.filter(|name| agents.contains(name)))
+}
+
+/// Whoever answers where nobody chose: for the conversation's platform, or for all.
+fn configured(config: &Config, conversation: &ConversationKey) -> Option<String> {
+    let platform = conversation.platform();
+    let platforms = config.platforms().all().into_iter();
+    let mut own = platforms.filter(|one| one.kind() == platform && platform.is_some());
+    let of_platform = own.find_map(|one| one.agent.clone());
+    of_platform.or_else(|| config.acp_agents().first().map(|agent| agent.name.clone()))
 }
 
 /// `None` where nothing but the warden runs: the agent has ended.
@@ -136,5 +139,36 @@ impl LivingAgent {
             _ => format!("memory not known on {}", self.backend),
         };
         format!("{} in {}: {memory}", self.agent, self.conversation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_config::{ConfigInputs, HomeFolder};
+
+    use super::*;
+
+    #[test]
+    fn a_platform_that_has_an_agent_of_its_own_is_found_in_the_key_of_a_conversation() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "agent: {acp: opencode}\nplatforms: {telegram: {agent: claude}}\n";
+        std::fs::write(home.path().join("config.yaml"), text).unwrap();
+        let inputs = ConfigInputs {
+            home: HomeFolder::at(home.path()),
+            managed: home.path().join("no-such-file"),
+            variables: Default::default(),
+            unreadable: Vec::new(),
+        };
+        let config = hermetic_config::load(&inputs).unwrap();
+        let answers = |key: &str| configured(&config, &ConversationKey::new(key));
+        assert_eq!(
+            answers("agent:main:telegram:dm:7").as_deref(),
+            Some("claude")
+        );
+        assert_eq!(
+            answers("agent:main:slack:dm:7").as_deref(),
+            Some("opencode")
+        );
+        assert_eq!(answers("keyboard").as_deref(), Some("opencode"));
     }
 }

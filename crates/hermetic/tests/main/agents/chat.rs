@@ -10,7 +10,7 @@ use std::time::Duration;
 use hermetic_acp::AgentPrograms as _;
 use hermetic_agent_programs::{AgentPreset, InstalledPrograms, ProgramBackend};
 use hermetic_testkit::telegram::Call;
-use hermetic_types::{Clock as _, Secret, SystemClock};
+use hermetic_types::{BackendKind, Clock as _, Secret, SystemClock};
 use tokio::time::{Instant, sleep};
 
 use super::model::{BEFORE, DONE, Providers, REMEMBERED, RUN, SLEEP, SLEEP_MARK};
@@ -191,8 +191,8 @@ fn tell(test: &str, name: &str, key: &str, backend: &str) {
         return;
     }
     let keys = BTreeMap::from([(key.to_owned(), Secret::new(KEY))]);
-    let programs = InstalledPrograms::new(folder.clone(), keys, ProgramBackend::Near);
-    let program = programs.program(name).unwrap();
+    let programs = InstalledPrograms::new(folder.clone(), keys, |_| ProgramBackend::Near);
+    let program = programs.program(name, BackendKind::Native).unwrap();
     let dns = Liar::start();
     for host in &program.hosts {
         dns.tell(host, Answer::of(&[PUBLIC]));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use hermetic_acp::{AgentProgram, AgentPrograms as _};
 use hermetic_agent_programs::{AgentFolder, AgentPreset, InstalledPrograms, NODE, ProgramBackend};
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 use rustix::process::geteuid;
 use serde_json::json;
 
@@ -90,8 +90,8 @@ fn story(test: &str, name: &str, keys: &[&str]) {
     }
     let keys = keys.iter().map(|&key| (key.to_owned(), Secret::new(KEY)));
     let keys: BTreeMap<_, _> = keys.collect();
-    let programs = InstalledPrograms::new(folder, keys.clone(), ProgramBackend::Near);
-    let program = programs.program(name).unwrap();
+    let programs = InstalledPrograms::new(folder, keys.clone(), |_| ProgramBackend::Near);
+    let program = programs.program(name, BackendKind::Native).unwrap();
 
     let dns = Liar::start();
     let hosts: Vec<_> = program.hosts.iter().map(String::as_str).collect();
@@ -141,8 +141,8 @@ fn in_conversation(test: &str, name: &str, key: &str) {
         return;
     }
     let keys = BTreeMap::from([(key.to_owned(), Secret::new(KEY))]);
-    let programs = InstalledPrograms::new(folder.clone(), keys, ProgramBackend::Near);
-    let program = programs.program(name).unwrap();
+    let programs = InstalledPrograms::new(folder.clone(), keys, |_| ProgramBackend::Near);
+    let program = programs.program(name, BackendKind::Native).unwrap();
     let dns = Liar::start();
     for host in &program.hosts {
         dns.tell(host, Answer::of(&[PUBLIC]));
