@@ -43,6 +43,35 @@ pub(crate) struct TakenFiles {
     pub(crate) media: Vec<MessagePart>,
 }
 
+/// The files of one message that whoever answers is shown.
+struct ShownFiles {
+    is_shown: bool,
+    /// PDFs as well, and not images alone.
+    shows_files: bool,
+    /// Bytes that may still be shown.
+    room: usize,
+    media: Vec<MessagePart>,
+}
+
+impl ShownFiles {
+    /// Shows a file if it can be, and returns what there is to say of one that is not.
+    fn offer(&mut self, taken: &TakenFile, name: &str) -> &'static str {
+        let shown = taken.shown(name).filter(|(part, length)| {
+            let is_taken = self.shows_files || !matches!(part, MessagePart::File(_));
+            self.is_shown && is_taken && *length <= self.room
+        });
+        match shown {
+            Some((part, length)) => {
+                self.room -= length;
+                self.media.push(part);
+                ""
+            }
+            None if taken.is_pdf() => WORDS_OF_PDF,
+            None => "",
+        }
+    }
+}
+
 /// Shown with one message, in bytes: what is shown is read again at every turn.
 const MOST_SHOWN_BYTES: usize = 3 << 20;
 
@@ -68,15 +97,18 @@ impl Gateway {
         message: &AcceptedMessage,
         stop: &CancellationToken,
     ) -> TakenFiles {
-        let mut told = String::new();
-        let mut media = Vec::new();
         // Most messages have none, and who answers is a question to the store.
         if message.said().attachments.is_empty() {
-            return TakenFiles { told, media };
+            return TakenFiles::default();
         }
-        let mut room = MOST_SHOWN_BYTES;
+        let mut told = String::new();
         let is_shown = self.shows_media(message).await;
-        let shows_files = self.shows_files(message).await;
+        let mut shown = ShownFiles {
+            is_shown,
+            shows_files: self.shows_files(message).await,
+            room: MOST_SHOWN_BYTES,
+            media: Vec::new(),
+        };
         for (place, attachment) in message.said().attachments.iter().enumerate() {
             let name = safe(
                 attachment
@@ -105,20 +137,8 @@ impl Gateway {
                     format!("{heard}{}", told_of(&path, attachment, bytes))
                 }
                 Ok(taken) => {
-                    let shown = taken.shown(&name).filter(|(part, length)| {
-                        let is_taken = shows_files || !matches!(part, MessagePart::File(_));
-                        is_shown && is_taken && *length <= room
-                    });
-                    let mut told = told_of(&path, attachment, taken.bytes);
-                    match shown {
-                        Some((part, length)) => {
-                            room -= length;
-                            media.push(part);
-                        }
-                        None if taken.is_pdf() => told.push_str(WORDS_OF_PDF),
-                        None => {}
-                    }
-                    told
+                    let unshown = shown.offer(&taken, &name);
+                    told_of(&path, attachment, taken.bytes) + unshown
                 }
                 Err(error) => {
                     tracing::warn!(row = message.row().0, %error, "a file did not come along");
@@ -126,6 +146,7 @@ impl Gateway {
                 }
             });
         }
+        let media = shown.media;
         TakenFiles { told, media }
     }
 
