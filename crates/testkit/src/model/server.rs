@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
+use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
@@ -82,6 +83,10 @@ impl ScriptedServer {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
+        // As a server of models does: a small piece would wait 40 ms for the receipt of the one before.
+        let listener = listener.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
         let shared = Arc::new(Shared {
             replies: Mutex::new(replies),
             beyond,
