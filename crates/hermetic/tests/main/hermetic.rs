@@ -184,9 +184,17 @@ impl Drop for Hermetic {
     /// A gateway that was killed leaves its installation's empty cgroups; the next command that
     /// ends by itself takes them away.
     fn drop(&mut self) {
-        if self.path("hermetic/installation").exists() {
-            self.run(&["sandbox", "prune", "--stopped"]);
+        if !self.path("hermetic/installation").exists() {
+            return;
         }
+        // So would its sandboxes stay, for as long as one that nobody comes back to may live.
+        let left = fs::read_dir(self.path("hermetic/sandboxes"));
+        for sandbox in left.into_iter().flatten().flatten() {
+            if let Some(id) = sandbox.file_name().to_str() {
+                self.run(&["sandbox", "destroy", id]);
+            }
+        }
+        self.run(&["sandbox", "prune", "--stopped"]);
     }
 }
 
